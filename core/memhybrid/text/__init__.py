@@ -1,0 +1,1 @@
+"""Text to terms and entities: scripts, normalisation, tokens and the analysers."""
