@@ -115,7 +115,8 @@ def usable_cores() -> int:
 def normalised(vectors: Float32) -> Float32:
     """Rows scaled to length 1, shape kept; a row of zeros stays one."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return (vectors / np.maximum(lengths, 1e-12)).astype(np.float32, copy=False)
+    unit: Float32 = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32, copy=False)
+    return unit
 
 
 def pooled(vectors: Float32, weights: Sequence[int], owners: Sequence[int], texts: int) -> Float32:

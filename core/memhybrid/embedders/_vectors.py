@@ -10,6 +10,8 @@ import numpy as np
 from memhybrid.errors import EmbedderError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from memhybrid.protocols import Float32
 
 
@@ -23,6 +25,8 @@ def checked_vectors(raw: object, count: int, name: str) -> Float32:
         if inspect.iscoroutine(raw):
             raw.close()  # or Python warns that it was never awaited
         raise EmbedderError(f"{name} is asynchronous; give a synchronous one: memhybrid runs it in threads")
+    if isinstance(raw, np.ndarray) and raw.ndim == 0:
+        raw = None  # one bare number
     if not hasattr(raw, "__len__"):
         if not hasattr(raw, "__iter__"):
             raise EmbedderError(f"{name} returned {type(raw).__name__}, not a list of vectors")
@@ -31,7 +35,7 @@ def checked_vectors(raw: object, count: int, name: str) -> Float32:
         raise EmbedderError(f"{name} returned {type(raw).__name__}, not a list of vectors")
     rows: Any = raw
     try:
-        array = np.asarray(rows)
+        array: NDArray[Any] = np.asarray(rows)
     except (TypeError, ValueError, RuntimeError):  # vectors of several lengths
         array = np.empty(0, dtype=object)
     if array.ndim == 1 and array.dtype.kind in "fiu" and len(array) > 0:
@@ -41,31 +45,34 @@ def checked_vectors(raw: object, count: int, name: str) -> Float32:
         )
     if len(rows) != count:
         raise EmbedderError(f"{name} returned {len(rows)} vectors for {count} texts")
+    matrix: NDArray[Any] = array
     if array.ndim != 2 or array.dtype.kind not in "fiu":
-        array = _row_by_row(rows, name)
-    if array.shape[1] == 0:
+        matrix = _row_by_row(rows, name)
+    if matrix.size == 0:
         raise EmbedderError(f"{name} returned empty vectors")
     with np.errstate(over="ignore"):  # a number too large for float32 becomes inf, which is reported below
-        vectors = np.ascontiguousarray(array, dtype=np.float32)
+        vectors = np.ascontiguousarray(matrix, dtype=np.float32)
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
         position = int(np.argmin(finite))
-        value = array[position][int(np.argmin(np.isfinite(vectors[position])))]
+        value = matrix[position][int(np.argmin(np.isfinite(vectors[position])))]
         raise EmbedderError(f"{name} returned {value} in the vector of text {position}; all numbers must be finite")
     return vectors
 
 
-def _row_by_row(rows: Any, name: str) -> Float32:
+def _row_by_row(rows: Any, name: str) -> NDArray[Any]:
     """The slow way, to name the first bad vector, or to take numbers that numpy knows only as objects (Decimal)."""
-    vectors: list[Float32] = []
+    vectors: list[NDArray[Any]] = []
     for position, row in enumerate(rows):
         try:
-            vector = np.asarray(row)
-            bad = vector.dtype.kind not in "fiuO" or (vector.dtype.kind == "O" and any(x is None for x in vector.flat))
-            vector = vector.astype(np.float64) if not bad else vector
+            vector: NDArray[Any] = np.asarray(row)
+            # As objects numpy keeps Decimal, which is a number, and None, which would become nan.
+            good = vector.dtype.kind in "fiu" or (vector.dtype.kind == "O" and all(x is not None for x in vector.flat))
+            if good:
+                vector = vector.astype(np.float64)
         except (TypeError, ValueError, RuntimeError):
-            bad, vector = True, np.empty(0)
-        if bad or vector.ndim != 1:
+            good, vector = False, np.empty(0)
+        if not good or vector.ndim != 1:
             raise EmbedderError(f"{name} returned something that is not a vector of numbers for text {position}")
         if vectors and len(vector) != len(vectors[0]):
             raise EmbedderError(

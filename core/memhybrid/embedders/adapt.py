@@ -52,7 +52,7 @@ def as_embedder(obj: object = None, *, name: str | None = None, dimension: int |
             raise EmbedderError(f"there is no packaged embedder {obj!r}; give {_WANTED}")
         obj = _PACKAGED[obj]()
     if isinstance(obj, type):
-        raise EmbedderError(f"{obj.__qualname__} is a class; give an instance of it")
+        raise EmbedderError(f"{obj.__name__} is a class; give an instance of it")
     if _is_ours(obj):
         if name is not None or dimension is not None:
             raise EmbedderError(f"{_class(obj)} has a fingerprint of its own: name and dimension cannot be given")
@@ -105,7 +105,7 @@ class AdaptedEmbedder:
 
     def _checked(self, embed: Callable[[list[str]], object], texts: Sequence[str]) -> Float32:
         if isinstance(texts, str):
-            return self._checked(embed, [texts])[0]
+            return self._checked(embed, [texts]).reshape(-1)
         given = text_list(texts)
         if not given:  # not every embedder can take an empty list, but an array of shape (0, d) needs d
             return self._checked(embed, ["dimension"])[:0]
@@ -188,9 +188,9 @@ def _wrapper(obj: object) -> type[AdaptedEmbedder]:
 
 def _refuse_async(obj: object, *methods: str) -> None:
     for method in methods:
-        function = obj if method == "__call__" and inspect.isroutine(obj) else getattr(obj, method, None)
-        while isinstance(function, functools.partial):
-            function = cast("functools.partial[object]", function).func
+        function = _unwrapped(obj if method == "__call__" else getattr(obj, method, None))
+        if method == "__call__" and not inspect.isroutine(function):
+            function = getattr(function, "__call__", None)  # noqa: B004 - whether it is a coroutine function is asked
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             what = describe(obj) if method == "__call__" else f"{_class(obj)}.{method}"
             raise EmbedderError(f"{what} is asynchronous; give a synchronous one: memhybrid runs it in threads")
@@ -219,15 +219,20 @@ def _parameters(obj: Callable[..., object]) -> tuple[str, ...]:
 
 
 def _class(obj: object) -> str:
-    return type(obj).__qualname__
+    return type(obj).__name__
+
+
+def _unwrapped(obj: Any) -> Any:
+    while isinstance(obj, functools.partial):
+        obj = cast("functools.partial[object]", obj).func
+    return obj
 
 
 def describe(obj: Any) -> str:
     """A name for an embedder that stays the same between processes: a function's module and name, or the class of an
     object with the name of its model, as far as that can be told.
     """
-    while isinstance(obj, functools.partial):
-        obj = cast("functools.partial[object]", obj).func
+    obj = _unwrapped(obj)
     if inspect.isroutine(obj):
         owner = getattr(obj, "__self__", None)
         if owner is not None and not inspect.ismodule(owner) and not isinstance(owner, type):

@@ -49,7 +49,7 @@ class HashEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Float32:
         """Vectors (n, d), float32, of length 1; shape (d,) for a single str."""
         if isinstance(texts, str):
-            return self.embed_documents([texts])[0]
+            return self.embed_documents([texts]).reshape(-1)
         checked = text_list(texts)
         vectors = np.zeros((len(checked), self.dimension), dtype=np.float32)
         for row, text in enumerate(checked):

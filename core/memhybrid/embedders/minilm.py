@@ -100,7 +100,9 @@ class LocalEmbedder:
 
     `threads` is how many cores one call may use (default: 2, or 1 where there is only one). All embedders of a
     process with the same `threads` share one loaded model of about 120 MB; it is loaded at the first text, and anew
-    after a fork. Pickling takes the settings along, not the model.
+    after a fork. (onnxruntime itself may hang when such a child ends by `sys.exit`, which waits for its parent's
+    threads; children of `multiprocessing` do not end that way. Fork before the first text, or use "spawn".) Pickling
+    takes the settings along, not the model.
 
     Raises MissingExtraError without the extra "local", EmbedderError if a model file is not the expected one.
     """
@@ -128,7 +130,7 @@ class LocalEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Float32:
         """Vectors (n, 384), float32, of length 1; shape (384,) for a single str. Empty texts have a vector too."""
         if isinstance(texts, str):
-            return self._embed([texts])[0]
+            return self._embed([texts]).reshape(-1)
         return self._embed(texts)
 
     def embed_query(self, texts: Sequence[str]) -> Float32:
@@ -139,10 +141,9 @@ class LocalEmbedder:
         """Vectors (n, 384) and the vectors of each text's tokens, from one pass.
 
         Token vectors are the last hidden states without [CLS] and [SEP], each of length 1; those of a long text's
-        windows follow one another. An empty text has none, shape (0, 384).
+        windows follow one another. An empty text has none, shape (0, 384). A single str counts as a list of one.
         """
-        if isinstance(texts, str):
-            texts = [texts]
+        texts = [texts] if isinstance(texts, str) else list(texts)
         parts: list[list[tuple[list[str], Float32]]] = [[] for _ in texts]
         vectors = self._embed(texts, parts)
         return vectors, [_joined(part) for part in parts]

