@@ -11,7 +11,7 @@ from typing import Any, Final
 from memhybrid.text.han import han_terms, rjieba_version
 from memhybrid.text.normalise import fold
 from memhybrid.text.scripts import script_of
-from memhybrid.text.tokens import is_ngram, ngram_terms, token_pattern, word_terms
+from memhybrid.text.tokens import Stem, is_ngram, ngram_terms, token_pattern, word_terms
 
 VERSION: Final = 1
 """Of the rules in this folder: goes up whenever a text's terms or entities may change."""
@@ -45,11 +45,6 @@ class Stemmer:
         self._local = threading.local()
         self._memo: dict[str, tuple[str, ...]] = {}
 
-    @property
-    def fingerprint(self) -> str:
-        """Name and version."""
-        return f"snowball-{importlib.metadata.version('snowballstemmer')}"
-
     def __call__(self, word: str) -> tuple[str, ...]:
         """The stem of one folded word, as a tuple of one."""
         known = self._memo.get(word)
@@ -77,11 +72,16 @@ class Stemmer:
         return str(stemmer.stemWord(word)) or word if stemmer else word
 
 
+def _unstemmed(word: str) -> tuple[str, ...]:
+    return (word,)
+
+
 class Lexer:
     """Normalised text to terms. Thread-safe; memory is bounded whatever the texts are."""
 
-    def __init__(self) -> None:
-        self.stem = Stemmer()
+    def __init__(self, *, stem: bool = True) -> None:
+        self.stem: Stem = Stemmer() if stem else _unstemmed
+        self._stems = stem
         self.segment = bool(rjieba_version())
         self._memo: dict[str, tuple[str, ...]] = {}
 
@@ -89,27 +89,40 @@ class Lexer:
     def fingerprint(self) -> str:
         """What the terms depend on: rules, stemmer, segmenter, and Python's idea of letters."""
         rjieba = rjieba_version() or "none"
-        return f"rules-{VERSION}+{self.stem.fingerprint}+rjieba-{rjieba}+ucd-{unicodedata.unidata_version}"
+        stems = f"snowball-{importlib.metadata.version('snowballstemmer')}" if self._stems else "unstemmed"
+        return f"rules-{VERSION}+{stems}+rjieba-{rjieba}+ucd-{unicodedata.unidata_version}"
 
-    def terms(self, text: str) -> list[str]:
-        """Terms in order with repeats; stop words only where there is nothing else."""
-        if text.isupper():
-            text = text.lower()  # shouting: "IT" is no acronym then
-        surfaces: list[str] = token_pattern(text).findall(text)
+    def terms(self, text: str, surfaces: list[str] | None = None) -> list[str]:
+        """Terms of a text, or of its tokens if given, in order with repeats; stop words only where all are."""
+        if surfaces is None or text.isupper():
+            # In a text that shouts, "IT" is no acronym.
+            surfaces = self.surfaces(text.lower() if text.isupper() else text)
         terms: list[str] = []
         memo = self._memo
         for surface in surfaces:
-            known = memo.get(surface)
-            if known is None:
-                known = self.surface_terms(surface)
-                if len(surface) <= _LONGEST:
-                    if len(memo) >= _LIMIT:
-                        self._memo = memo = {}
-                    memo[surface] = known
-            terms += known
+            terms += memo.get(surface) or self.cached_terms(surface)
         if not terms and surfaces:
             return self.stop_terms(surfaces)
         return terms
+
+    def cached_terms(self, surface: str) -> tuple[str, ...]:
+        """Terms of one token, none for a stop word; computed once for the frequent ones."""
+        known = self._memo.get(surface)
+        if known is None:
+            known = self.surface_terms(surface)
+            if len(surface) <= _LONGEST:
+                if len(self._memo) >= _LIMIT:
+                    self._memo.clear()
+                self._memo[surface] = known
+        return known
+
+    def surfaces(self, text: str) -> list[str]:
+        """The tokens of a normalised text."""
+        return token_pattern(text).findall(text)
+
+    def has_terms(self, text: str) -> bool:
+        """Whether the text has any term that is not a stop word."""
+        return any(self.surface_terms(surface) for surface in self.surfaces(text))
 
     def stop_terms(self, surfaces: list[str]) -> list[str]:
         """Terms of tokens that are all stop words."""

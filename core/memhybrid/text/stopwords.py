@@ -53,7 +53,8 @@ COMMON: Final = ENGLISH | _words(
     toward try trying turn two type under unfortunately unless unlike update upon use used user using usually view
     visit wait walk wanna want wanted wants watch water way week weekend weeks welcome well went whatever whenever
     wherever wife win wish woman women wonderful work worked working works world worry wow write wrong yeah year
-    years yep yesterday young yup
+    years yep yesterday young yup dr prof
+    der die das ein eine und ich du er sie wir ihr es nicht le les un une des et je il elle nous vous el los las
     """
 )
 

@@ -42,6 +42,7 @@ _CAMEL: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _CAMEL_INSIDE: Final = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Z][a-z]+[A-Z]")
 _PLURAL_ACRONYM: Final = re.compile(r"[A-Z]{2,}s")
 _LETTERS_DIGITS: Final = re.compile(r"([a-z]{2,})([0-9]+)|([0-9]+)([a-z]{2,})")
+_ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
 _DOTTED_LETTERS: Final = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+){2,4}")
 _CLITIC: Final = re.compile(r"['’](?:[sS]|[mMdD]|re|RE|ve|VE|ll|LL)$")
@@ -192,7 +193,7 @@ def _add_part(part: str, inner: bool, stem: Stem, terms: dict[str, None]) -> Non
     for piece in pieces:
         if piece.isdigit():
             terms[piece] = None
-        elif len(piece) > 1 and piece not in ENGLISH:
+        elif len(piece) > 1 and piece not in ENGLISH and piece not in _ORDINAL:
             terms.update(dict.fromkeys(stem(piece)))
 
 

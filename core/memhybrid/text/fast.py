@@ -1,0 +1,61 @@
+"""The analyser without a neural pipeline: rules and stems, tens of thousands of short texts a second."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memhybrid.protocols import Analysis, Entity, QueryAnalysis
+from memhybrid.text.entities import Entities, collect
+from memhybrid.text.lexer import Lexer
+from memhybrid.text.names import candidate_names
+from memhybrid.text.normalise import fold, normalise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class FastAnalyzer:
+    """Terms by Snowball stems, entities by rules. Needs no model; rjieba, where installed, finds Chinese words.
+
+    Texts as in LoCoMo: recall@10 by BM25 .624 (spaCy's lemmas alone: .612, lemmas and then stems: .625).
+    """
+
+    def __init__(self, *, missing: tuple[str, ...] = ()) -> None:
+        self._lexer = Lexer()
+        self._missing = (*missing, *(() if self._lexer.segment else ("rjieba",)))
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the output may."""
+        return f"fast/{self._lexer.fingerprint}"
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Pieces that are not installed and would do better."""
+        return self._missing
+
+    def analyze(self, texts: Sequence[str]) -> list[Analysis]:
+        """Terms and entities of each text, in their order."""
+        return [self._analyze(normalise(text)) for text in texts]
+
+    def analyze_query(self, text: str) -> QueryAnalysis:
+        """Terms and entities as `analyze` gives them, and the names that known entities may have."""
+        text = normalise(text)
+        analysis = self._analyze(text)
+        return QueryAnalysis(analysis.terms, analysis.entities, candidate_names(text, analysis.entities))
+
+    def _analyze(self, text: str) -> Analysis:
+        surfaces = self._lexer.surfaces(text)
+        found = Entities()
+        collect(text, surfaces, found)
+        entities = found.result()
+        terms = self._lexer.terms(text, surfaces)
+        return Analysis(tuple(with_function_names(terms, entities, self._lexer)), entities)
+
+
+def with_function_names(terms: list[str], entities: tuple[Entity, ...], lexer: Lexer) -> list[str]:
+    """Terms and those of names made of stop words alone, so that "The Who" is found in a longer text, too."""
+    for entity in entities:
+        if " " in entity.key and not lexer.has_terms(entity.key):
+            terms += [fold(word) for word in entity.key.split() if word not in terms]
+    return terms
