@@ -15,7 +15,6 @@ from memhybrid.embedders._common import (
     pooled,
     require,
     text_list,
-    usable_cores,
     verified,
 )
 from memhybrid.errors import ConfigError, MissingExtraError
@@ -75,8 +74,10 @@ class MultilingualEmbedder:
     vectors, weighted by length. At 64 windows a text is cut off, with one warning for each embedder.
 
     `threads` is how many cores one call may use, which has an effect only where `threadpoolctl` is installed
-    (default: 2, or 1 where there is only one). All embedders of a process share one loaded model of about 150 MB;
-    it is loaded at the first text, and anew after a fork. Pickling takes the settings along, not the model.
+    (default: 1: the matrices are small). Without it numpy uses the cores it wants, which on a busy machine makes a
+    query several times slower; OPENBLAS_NUM_THREADS=1 in the environment helps as well. All embedders of a process
+    share one loaded model of about 120 MB; it is loaded at the first text, and anew after a fork. Pickling takes the
+    settings along, not the model.
 
     Raises MissingExtraError without the extra "local", EmbedderError if a model file is not the expected one.
     """
@@ -86,7 +87,7 @@ class MultilingualEmbedder:
             raise ConfigError(f"threads must be at least 1, not {threads}")
         # A missing package is an error here, not at the first write in production.
         require(EXTRA, {PACKAGE: DISTRIBUTION})
-        self.threads = threads or min(2, usable_cores())
+        self.threads = threads or 1
         self._warned = False
 
     def __repr__(self) -> str:
