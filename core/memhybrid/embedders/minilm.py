@@ -33,7 +33,8 @@ TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa3
 DIMENSION: Final = 384
 
 # The model card's max_seq_length, [CLS] and [SEP] included. The network has 512 positions but was trained on short
-# texts.
+# texts. Measured on chats cut into documents of 10 and of 30 turns: nDCG@10 with windows of 66, 130, 256 and 512
+# tokens is .536, .542, .543, .527 and .581, .591, .581, .584.
 WINDOW: Final = 256
 MAX_WINDOWS: Final = 64
 # What is handed to the tokenizer at most: more than MAX_WINDOWS of ordinary text, so that one huge text cannot hold
