@@ -82,13 +82,14 @@ class Lexer:
     def __init__(self, *, stem: bool = True) -> None:
         self.stem: Stem = Stemmer() if stem else _unstemmed
         self._stems = stem
-        self.segment = bool(rjieba_version())
+        self._rjieba = rjieba_version()
+        self.segment = bool(self._rjieba)
         self._memo: dict[str, tuple[str, ...]] = {}
 
     @property
     def fingerprint(self) -> str:
         """What the terms depend on: rules, stemmer, segmenter, and Python's idea of letters."""
-        rjieba = rjieba_version() or "none"
+        rjieba = self._rjieba or "none"
         stems = f"snowball-{importlib.metadata.version('snowballstemmer')}" if self._stems else "unstemmed"
         return f"rules-{VERSION}+{stems}+rjieba-{rjieba}+ucd-{unicodedata.unidata_version}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 READ: Final = 100_000
 """Characters of a text that the pipeline reads, some two seconds of work; the rest has terms by rules alone."""
 
+_log: Final = logging.getLogger(__name__)
 _PIECE: Final = 5_000  # the parser's memory grows by 10 kB a character
 _UNBROKEN: Final = re.compile(r"\S{200,}")  # inline data: slow to tokenise, and no language
 _LABELS: Final = frozenset(
@@ -66,11 +68,13 @@ class SpacyAnalyzer:
             self._name = pipeline_ or pipeline.find_pipeline()
             if self._name is None:
                 raise MissingExtraError("an English spaCy pipeline", "local")
-            label = pipeline.named_label(self._name)
+            # Of a path, or a package not named for its language, only the loaded pipeline knows what it is.
+            label = pipeline.named_label(self._name) if self._name.startswith("en_") else None
         else:
             label = None
             self._pipeline = pipeline.wrap(pipeline_)
         self._label = label or self._loaded.label
+        self._foreign = label is None and self._loaded.nlp.lang != "en"
 
     @property
     def fingerprint(self) -> str:
@@ -108,6 +112,8 @@ class SpacyAnalyzer:
         for number, text in enumerate(texts):
             # A pipeline for English calls any other script a proper noun.
             if dominant_script(text) == "latin" or (self._foreign and text.strip()):
+                if len(text) > READ:
+                    _log.warning("a text of %d characters: the pipeline reads the first %d", len(text), READ)
                 readings[number] = _Reading()
                 for at, piece in _pieces(text):
                     pieces.append(piece)
@@ -120,10 +126,6 @@ class SpacyAnalyzer:
                     reading.names += [(name, at + start, label) for name, start, label in part.names]
                     reading.compounds += [(name, at + start) for name, start in part.compounds]
         return readings
-
-    @property
-    def _foreign(self) -> bool:
-        return self._pipeline is not None and self._pipeline.nlp.lang != "en"
 
     def _combine(self, text: str, reading: _Reading | None) -> Analysis:
         tokens = list(surfaces(text))
