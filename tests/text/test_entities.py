@@ -22,6 +22,7 @@ def keys(analyzer: Analyzer, text: str) -> list[str]:
         ("patch CVE-2024-1234 in getUserById, use C++ not .NET", {"cve-2024-1234", "getuserbyid", "c++", ".net"}),
         ("write to john.doe@example.com about ZX-4471", {"john.doe@example.com", "zx-4471"}),
         ("the NASA budget", {"nasa"}),
+        ("a signed copy by J.K. Rowling", {"j.k. rowling"}),
         ("我看了《三体》和「沙丘」", {"三体", "沙丘"}),
         ("张伟在北京大学读书", {"张伟", "北京大学"}),
         ("Вчера приехал Пётр", {"пётр"}),
@@ -37,6 +38,7 @@ def test_names_quotes_and_identifiers_are_entities(analyzer: Analyzer, text: str
     [
         "If Done. So WANT to go. Don't.",
         "Thanks! That's great. Maybe Tomorrow.",
+        "Woohoo! Reminds me of home. Books are great.",
         "THIS IS SO UNFAIR AND I WANT MORE",
         "I'm fine. You're right. Let's go on Monday in June.",
         'She said "I don\'t know."',
@@ -58,11 +60,11 @@ def test_a_query_in_title_case_has_no_names_of_common_words(analyzer: Analyzer) 
 
 def test_entities_come_once_in_order_with_kind_and_spelling(analyzer: Analyzer) -> None:
     """No entity twice; the first spelling and the order of the text are kept; keys are `entity_key` of names."""
-    entities = analyzer.analyze(['Then Mel met JOHN_DOE at "Dune" with Mel and john_doe'])[0].entities
+    entities = analyzer.analyze(["Then Mel met JOHN_DOE at \"Dune's End\" with Mel's and john_doe"])[0].entities
     assert [(entity.name, entity.kind) for entity in entities] == [
         ("Mel", "proper"),
         ("JOHN_DOE", "identifier"),
-        ("Dune", "quoted"),
+        ("Dune's End", "quoted"),
     ]
     assert all(entity.key == entity_key(entity.name) for entity in entities)
 

@@ -152,8 +152,8 @@ def test_chinese_without_the_segmenter_is_still_found(monkeypatch: pytest.Monkey
     assert analyzer.fingerprint != FAST.fingerprint
     terms(analyzer, "no Chinese here")
     with pytest.warns(MissingPieceWarning, match="rjieba") as caught:
-        assert shared(analyzer, "榛子拿铁", "我喜欢喝榛子拿铁")
-        assert shared(analyzer, "猫", "我的猫很可爱")
+        found = [shared(analyzer, "榛子拿铁", "我喜欢喝榛子拿铁"), shared(analyzer, "猫", "我的猫很可爱")]
+    assert all(found)
     assert len(caught) == 1
 
 

@@ -13,7 +13,7 @@ from memhybrid.protocols import Entity
 from memhybrid.text.han import han_names, rjieba_version
 from memhybrid.text.normalise import fold, name_key, strip_possessive
 from memhybrid.text.stopwords import CALENDAR, COMMON, ENGLISH
-from memhybrid.text.tokens import MAX_TERM
+from memhybrid.text.tokens import MAX_TERM, NGRAM_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,10 +26,17 @@ _UPPER: Final = "A-Z" + "".join(
     for code in (*range(0xC0, 0x250), *range(0x370, 0x530), *range(0x1E00, 0x2000))
     if chr(code).isupper() or chr(code).istitle()
 )
-_NAME_WORD: Final = rf"[{_UPPER}](?:[\w&]|['’.-](?=\w))*"
+_IN_NAME: Final = rf"[^\W{NGRAM_CLASS}]"
+_INITIALS: Final = rf"(?:[{_UPPER}]\.)+(?=[ ][{_UPPER}])"
+_NAME_WORD: Final = rf"(?:{_INITIALS}|[{_UPPER}](?:{_IN_NAME}|&|['’.-](?={_IN_NAME}))*)"
 _INNER: Final = r"(?:of|the|of the|de|del|della|di|da|du|van|von|der|den|la|le|y|bin|al)"
 _CAPITALS: Final = re.compile(rf"(?<![\w'’.&/\\@:#-]){_NAME_WORD}(?:[ ](?:{_INNER}[ ])?{_NAME_WORD})*")
 _SENTENCE_START: Final = re.compile(r"(?:^|[.!?:;…\n•*>\"“”«(\[]|[。！？：；]|(?:^|\s)[-–—])\s*[\"“”'‘«(\[]*\s*$")
+# What follows "Woohoo!", "Appreciate your help", "Books are": a word that a sentence begins with, not a name.
+_ORDINARY_AFTER: Final = re.compile(
+    r"[.!?…](?!\Z)(?!\w)"
+    r"|[ ](?:are|were|of|for|to|with|about|out|up|that|me|my|you|your|us|our|the|a|an|it|this|those)\b"
+)
 _IS_IDENTIFIER: Final = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # e-mail
     r"|[A-Za-z][A-Za-z0-9+.-]*://.+"
@@ -59,7 +66,8 @@ class Entities:
 
     def add(self, name: str, kind: str, at: int) -> None:
         """Add a name found at an offset, unless its key is known or empty."""
-        name = " ".join(strip_possessive(name).split())
+        words = name.split()
+        name = " ".join([*words[:-1], *(strip_possessive(word) for word in words[-1:])])
         key = name_key(name)
         if key and len(key) <= MAX_TERM and key not in self._found:
             self._found[key] = (at, Entity(key, name, kind))
@@ -159,7 +167,8 @@ def _capitalised(text: str, *, initials: bool) -> Iterator[tuple[str, int]]:
     for match in _CAPITALS.finditer(text):
         at = match.start()
         initial = at == 0 or _SENTENCE_START.search(text[max(0, at - 8) : at]) is not None
-        if initial and not initials and " " not in match.group() and text[match.end() : match.end() + 1] != ":":
+        alone = initial and " " not in match.group() and text[match.end() : match.end() + 1] != ":"
+        if alone and (not initials or _ORDINARY_AFTER.match(text, match.end())):
             continue
         words: list[str] = []
         start = at
@@ -189,7 +198,7 @@ def trimmed(words: list[str], at: int, *, initial: bool) -> Iterator[tuple[str, 
         first += 1
     while last > first and (fold(words[last - 1]) in _NO_END or (last - first == 1 and is_common(words[first]))):
         last -= 1
-    if last - first > 1 or (last > first and len(words[first]) > 1):
+    if last - first > 1 or (last > first and len(words[first].rstrip(".")) > 1):
         yield " ".join(words[first:last]), at
 
 

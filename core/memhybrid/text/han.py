@@ -82,7 +82,7 @@ def han_names(text: str) -> list[tuple[str, str]]:
         found += [
             (word, tag)
             for word, tag in jieba.tag(text[at : at + _PIECE])
-            if tag in _NAME_TAGS and len(word) > 1 and word not in CHINESE
+            if tag in _NAME_TAGS and 1 < len(word) <= (3 if tag == "nr" else 20) and word not in CHINESE
         ]
     return found
 

@@ -16,25 +16,27 @@ from memhybrid.text.lexer import Lexer
 from memhybrid.text.names import candidate_names
 from memhybrid.text.normalise import fold, normalise
 from memhybrid.text.scripts import dominant_script
-from memhybrid.text.stopwords import ENGLISH
+from memhybrid.text.stopwords import ENGLISH, VAGUE
 from memhybrid.text.tokens import NGRAM_RUN, is_plain, surfaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from spacy.language import Language
-    from spacy.tokens import Doc
+    from spacy.tokens import Doc, Token
 
-READ: Final = 100_000
+READ: Final = 50_000
 """Characters of a text that the pipeline reads, some two seconds of work; the rest has terms by rules alone."""
 
 _log: Final = logging.getLogger(__name__)
 _PIECE: Final = 5_000  # the parser's memory grows by 10 kB a character
 _UNBROKEN: Final = re.compile(r"\S{200,}")  # inline data: slow to tokenise, and no language
+_PUNCTUATION: Final = re.compile("[:;,!?]")  # NER takes "Mel: Yep" for a name
 _LABELS: Final = frozenset(
     "PERSON PER NORP FAC ORG GPE LOC PRODUCT EVENT WORK_OF_ART LAW LANGUAGE MISC".split()  # noqa: SIM905
 )
 _SURE: Final = frozenset(("PERSON", "GPE"))  # also believed in a headline
+_EMPTY: Final = ENGLISH | VAGUE
 _EDGES: Final = frozenset(("DET", "PRON", "PUNCT", "SPACE", "CCONJ", "ADP", "PART", "NUM", "SYM", "AUX", "ADV", "INTJ"))
 
 
@@ -200,7 +202,7 @@ def _proper(doc: Doc) -> Iterator[tuple[str, int, str]]:
     """Names by NER, and sequences of proper nouns outside these; neither dates nor numbers."""
     for span in doc.ents:
         if span.label_ in _LABELS and len(span) <= 8 and "\n" not in span.text:
-            yield span.text, span.start_char, span.label_
+            yield _PUNCTUATION.split(span.text)[0], span.start_char, span.label_
     start = -1
     for token in [*doc, None]:
         proper = token is not None and token.pos_ == "PROPN" and not token.ent_type_ and token.text.isalpha()
@@ -211,6 +213,10 @@ def _proper(doc: Doc) -> Iterator[tuple[str, int, str]]:
             if len(span) <= 8:
                 yield span.text, span.start_char, ""
             start = -1
+
+
+def _is_vague(token: Token) -> bool:
+    return token.pos_ == "ADJ" and (token.lower_ in VAGUE or is_common(token.text))
 
 
 def _compounds(doc: Doc) -> Iterator[tuple[str, int]]:
@@ -225,15 +231,15 @@ def _compounds(doc: Doc) -> Iterator[tuple[str, int]]:
         words = list(chunk)
         owners = [number for number, word in enumerate(words) if word.tag_ == "POS"]
         words = words[owners[-1] + 1 :] if owners else words  # "Mel's pottery class"
-        while words and (words[0].pos_ in _EDGES or words[0].lower_ in ENGLISH):
+        while words and (words[0].pos_ in _EDGES or words[0].lower_ in ENGLISH or _is_vague(words[0])):
             words = words[1:]
         while words and (words[-1].pos_ in _EDGES or words[-1].lower_ in ENGLISH):
             words = words[:-1]
-        if not 2 <= len(words) <= 5 or all(word.pos_ == "PROPN" for word in words):
+        if not 2 <= len(words) <= 5 or words[-1].lower_ in VAGUE or all(word.pos_ == "PROPN" for word in words):
             continue
         if sum(not word.is_alpha for word in words) > 1 or any(not c.isalnum() for word in words for c in word.text):
             continue  # a list of identifiers
         span = doc[words[0].i : words[-1].i + 1]
-        if "\n" in span.text or all(is_common(word.text) for word in words) or NGRAM_RUN.search(span.text):
+        if "\n" in span.text or all(word.lower_ in _EMPTY for word in words) or NGRAM_RUN.search(span.text):
             continue
         yield span.text, span.start_char

@@ -54,7 +54,24 @@ COMMON: Final = ENGLISH | _words(
     visit wait walk wanna want wanted wants watch water way week weekend weeks welcome well went whatever whenever
     wherever wife win wish woman women wonderful work worked working works world worry wow write wrong yeah year
     years yep yesterday young yup dr prof
+    animals appreciate aww bet books btw cause chat cheers cherish count crazy creativity events feels gotta gather hang
+    hold huh impressive keeping knowing memories mental mentor moments nah nature oof oops ouch passion pets phew
+    positive pretty progress reminds seriously simple stay stories strength strong stuff support thoughts tons totes
+    trust unconditional unforgettable whoa woah woohoo woo ya y'all yay yum
     der die das ein eine und ich du er sie wir ihr es nicht le les un une des et je il elle nous vous el los las
+    """
+)
+
+# Nouns that make no name of a noun compound, and the adjectives that add nothing to one.
+VAGUE: Final = _words(
+    """
+    act acts bit chance change changes chat day days deal difference effect effort experience experiences feeling
+    feelings goal goals idea ideas impact influence kind kinds life lot lots luck memories memory moment moments month
+    months news one ones part parts people person photo photos pic pics picture pictures place places plan plans
+    reminder stuff thing things thought thoughts time times vibe vibes way ways week weekend weeks word words work year years
+    additional biggest common current entire exciting final future general greatest interesting latest little main
+    major minor necessary older only past positive possible previous recent same significant similar special specific
+    strong true unforgettable upcoming various younger
     """
 )
 

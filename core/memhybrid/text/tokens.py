@@ -29,8 +29,9 @@ _HIRAGANA: Final = "\u3041-\u309f"
 _KATAKANA: Final = "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f\U0001aff0-\U0001b16f"
 _HANGUL: Final = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 _UNSPACED: Final = "\u0e01-\u0e3e\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u109f\u1780-\u17d3\u17dc-\u17e9"
-_NGRAM_SCRIPTS: Final = _HAN + _HIRAGANA + _KATAKANA + _HANGUL + _UNSPACED
-NGRAM_RUN: Final = re.compile(f"[{_NGRAM_SCRIPTS}]+")
+NGRAM_CLASS: Final = _HAN + _HIRAGANA + _KATAKANA + _HANGUL + _UNSPACED
+"""Characters of these scripts, for use inside a regular expression's brackets."""
+NGRAM_RUN: Final = re.compile(f"[{NGRAM_CLASS}]+")
 """A run in scripts that are cut into n-grams."""
 
 _CONNECTOR: Final = r"(?:://|:\\\\?|\\\\?|\+\+|[-._'’/@:+#&=?~%]|(?<=[0-9]),(?=[0-9]{3}(?![0-9])))"
@@ -60,7 +61,7 @@ def _unicode() -> re.Pattern[str]:
     """Made at the first text that needs it: letters, digits and marks of the running Python's Unicode version."""
     inside: list[str] = []
     start = -1
-    ngram = re.compile(f"[{_NGRAM_SCRIPTS}]")
+    ngram = re.compile(f"[{NGRAM_CLASS}]")
     for code in range(0x20001):
         char = chr(code)
         member = char.isalnum() or char == "_" or (code >= 0x300 and unicodedata.category(char) in ("Mn", "Mc"))
