@@ -2,6 +2,8 @@ import os
 import threading
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from memhybrid.errors import MissingExtraError
 from memhybrid.protocols import Analyzer
@@ -147,6 +149,18 @@ def test_a_batch_gives_what_single_texts_give(spacy_analyzer: Analyzer) -> None:
 def test_odd_texts_raise_nothing(spacy_analyzer: Analyzer, text: str) -> None:
     """Control characters, lone surrogates and unbroken runs are analysed like anything else."""
     assert bool(spacy_analyzer.analyze([text])[0].terms) == any(char.isalnum() for char in normalise(text))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.text(alphabet=st.one_of(st.sampled_from(list("abAB 09.,-'’:#\"“”我か가\n")), st.characters()), max_size=90)
+)
+def test_any_text_is_analysed_alike_as_text_and_as_query(spacy_analyzer: Analyzer, text: str) -> None:
+    """Any string is analysed without error, and the query's terms and entities are the text's."""
+    analysis = spacy_analyzer.analyze([text])[0]
+    query = spacy_analyzer.analyze_query(text)
+    assert (query.terms, query.entities) == (analysis.terms, analysis.entities)
+    assert all(entity.key == entity_key(entity.name) for entity in analysis.entities)
 
 
 def test_lemmas_and_stems_agree_on_regular_words(spacy_analyzer: Analyzer) -> None:

@@ -104,6 +104,14 @@ def test_two_chinese_characters_find_only_their_line(analyzer: Analyzer) -> None
     assert [line for line in lines if shared(analyzer, "拿铁", line)] == ["我喜欢喝榛子拿铁"]
 
 
+def test_a_name_with_possessive_finds_its_person_among_the_like(analyzer: Analyzer) -> None:
+    """Of notes on hobbies only the one of the person asked about shares name and topic with the query."""
+    names = ["Joanna", "Nate", "Maria", "Tim", "Caroline", "Melanie", "James", "Hans"]
+    notes = [f"{name}'s hobbies are chess and running" for name in names]
+    counts = [len(shared(analyzer, "Joanna's hobbies", note)) for note in notes]
+    assert counts == [2, 1, 1, 1, 1, 1, 1, 1]
+
+
 def test_the_exact_accent_matches_better_than_the_folded_one(analyzer: Analyzer) -> None:
     """Vietnamese words that differ by accents share a weaker term only; "thé" does not vanish as "the"."""
     assert len(shared(analyzer, "năm", "năm")) > len(shared(analyzer, "năm", "Nam"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class FastAnalyzer:
     """Terms by Snowball stems, entities by rules. Needs no model; rjieba, where installed, finds Chinese words.
 
-    Texts as in LoCoMo: recall@10 by BM25 .624 (spaCy's lemmas alone: .612, lemmas and then stems: .625).
+    Recall@10 by BM25 on LoCoMo turns: .624, against .632 by `SpacyAnalyzer`.
     """
 
     def __init__(self, *, missing: tuple[str, ...] = ()) -> None:

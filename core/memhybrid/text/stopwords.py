@@ -68,7 +68,8 @@ VAGUE: Final = _words(
     act acts bit chance change changes chat day days deal difference effect effort experience experiences feeling
     feelings goal goals idea ideas impact influence kind kinds life lot lots luck memories memory moment moments month
     months news one ones part parts people person photo photos pic pics picture pictures place places plan plans
-    reminder stuff thing things thought thoughts time times vibe vibes way ways week weekend weeks word words work year years
+    reminder stuff thing things thought thoughts time times vibe vibes way ways week weekend weeks word words work
+    year years
     additional biggest common current entire exciting final future general greatest interesting latest little main
     major minor necessary older only past positive possible previous recent same significant similar special specific
     strong true unforgettable upcoming various younger
