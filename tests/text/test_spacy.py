@@ -1,4 +1,5 @@
 import os
+import signal
 import threading
 
 import pytest
@@ -107,6 +108,7 @@ def test_a_forked_child_is_not_stuck_on_a_lock_held_by_the_parent() -> None:
     with analyzer._loaded.lock:  # type: ignore[attr-defined]
         pid = os.fork()
         if pid == 0:
+            signal.alarm(20)  # killed rather than stuck
             try:
                 os._exit(0 if analyzer.analyze(["Joanna plays"]) == expected else 1)
             finally:
