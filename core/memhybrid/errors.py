@@ -56,7 +56,9 @@ class MissingExtraError(MemHybridError, ImportError):
 
 
 class StoreError(MemHybridError, RuntimeError):
-    """Chroma or the state folder failed."""
+    """Chroma or the state folder failed. `written` are the ids that the failing call had completed before."""
+
+    written: tuple[str, ...] = ()
 
 
 class StoreLockedError(StoreError):

@@ -93,11 +93,16 @@ class Analysis:
 
 @dataclass(frozen=True)
 class QueryAnalysis:
-    """One analysed query. `names` are the normalised word or character sequences that might be a known entity's key."""
+    """One analysed query.
+
+    `names` are the normalised word or character sequences that might be a known entity's key. `words` are the surface words,
+    case-folded, each with the terms that it became (none for a stop word).
+    """
 
     terms: tuple[str, ...]
     entities: tuple[Entity, ...] = ()
     names: tuple[str, ...] = ()
+    words: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @runtime_checkable
@@ -124,7 +129,7 @@ class Backend(Protocol):
     """Where texts, metadata and vectors live. All batches and pages are the backend's business.
 
     Metadata given is what is stored (replaced, not merged). `get` returns what exists, in any order.
-    `query` returns (ids, cosine similarities) best first, at most n, stale hits left out.
+    `nearest` returns about n ids, best first, by the store's own index; ids that are gone may be among them.
     """
 
     @property
@@ -144,7 +149,7 @@ class Backend(Protocol):
 
     def count(self) -> int: ...
 
-    def query(self, vector: Float32, n: int) -> tuple[list[str], Float64]: ...
+    def nearest(self, vector: Float32, n: int) -> list[str]: ...
 
     def change_token(self) -> str | None:
         """A cheap value that changes with every write by anyone, or None where there is no such thing."""
@@ -153,6 +158,8 @@ class Backend(Protocol):
     def changed_since(self, token: str) -> list[str] | None:
         """Ids written after `token` (deleted ones are not among them), or None if that cannot be told."""
         ...
+
+    def close(self) -> None: ...
 
 
 @runtime_checkable

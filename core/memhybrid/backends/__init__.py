@@ -1,0 +1,1 @@
+"""Stores that hold texts, metadata and vectors."""

@@ -1,0 +1,184 @@
+"""One Chroma collection behind the Backend protocol: batches, pages, exact replacement, no surprises.
+
+Facts about chromadb 1.5 that shape this file (tests/chroma_facts checks them): `upsert` merges metadata, so vanished keys are
+sent as None; batches above `get_max_batch_size()` and unpaged reads above 32,766 rows fail; a stale index returns deleted ids
+with document None; without explicit embeddings Chroma would fetch a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memhybrid.errors import StoreDamagedError, StoreError
+from memhybrid.protocols import Float32
+from memhybrid.records import StoredRecord
+
+if TYPE_CHECKING:
+    from chromadb.api.models.Collection import Collection
+
+    from memhybrid.backends.chroma.changes import ChromaChanges
+
+PAGE = 5_000
+_DAMAGE = ("Error finding id", "Error loading hnsw index", "Error creating hnsw segment reader", "hnsw segment", "pickle")
+
+
+@contextmanager
+def chroma_errors(doing: str) -> Iterator[None]:
+    """Chroma's exceptions as ours, with what was being done; anything that is already ours passes."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 - Chroma raises its own, sqlite's, httpx's and plain ones
+        text = str(error) or type(error).__name__
+        if any(sign in text for sign in _DAMAGE):
+            raise StoreDamagedError(
+                f"{doing}: Chroma cannot read its own index ({text}). The texts are usually intact: "
+                "`memhybrid recover PATH` rebuilds the collection from them"
+            ) from error
+        raise StoreError(f"{doing}: {type(error).__name__}: {text}") from error
+
+
+class ChromaBackend:
+    """A Chroma collection. `changes` reads the local folder's counters; without it changes are found by comparison."""
+
+    def __init__(self, client: Any, collection: Collection, changes: ChromaChanges | None = None) -> None:
+        self.client = client
+        self.collection = collection
+        self._changes = changes
+        self._batch: int | None = None
+
+    @property
+    def identity(self) -> str:
+        """The collection's id, new when it is dropped and made again."""
+        return str(self.collection.id)
+
+    @property
+    def space(self) -> str:
+        """The collection's distance: cosine, l2 or ip."""
+        configuration: Any = self.collection.configuration
+        for index in ("hnsw", "spann"):
+            settings = configuration.get(index) if isinstance(configuration, Mapping) else None
+            if settings and settings.get("space"):
+                return str(settings["space"])
+        legacy = (self.collection.metadata or {}).get("hnsw:space")
+        return str(legacy or "l2")
+
+    @property
+    def batch_size(self) -> int:
+        """How many rows one call may carry."""
+        if self._batch is None:
+            client = self.client if self.client is not None else getattr(self.collection, "_client", None)
+            limit = getattr(client, "get_max_batch_size", None)
+            with chroma_errors("asking Chroma for its batch size"):
+                self._batch = min(int(limit()), PAGE) if callable(limit) else 1000
+        return self._batch
+
+    def upsert(self, records: Sequence[StoredRecord], *, previous: Mapping[str, Mapping[str, Any]]) -> None:
+        """Store or replace. `previous` is the metadata that the ids have now; keys that vanish are removed."""
+        for start in range(0, len(records), self.batch_size):
+            part = records[start : start + self.batch_size]
+            metadatas: list[Any] = []
+            for record in part:
+                metadata: dict[str, Any] = dict(record.metadata)
+                for key in previous.get(record.id, {}):
+                    metadata.setdefault(key, None)
+                metadatas.append(metadata or None)
+            with chroma_errors("writing to Chroma"):
+                self.collection.upsert(
+                    ids=[r.id for r in part],
+                    documents=[r.text for r in part],
+                    metadatas=metadatas,
+                    embeddings=np.stack([r.vector for r in part if r.vector is not None]),
+                )
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove; unknown ids are fine."""
+        for start in range(0, len(ids), self.batch_size):
+            with chroma_errors("deleting from Chroma"):
+                self.collection.delete(ids=list(ids[start : start + self.batch_size]))
+
+    def get(self, ids: Sequence[str], *, vectors: bool = True) -> list[StoredRecord]:
+        """Those of the ids that exist, in any order."""
+        out: list[StoredRecord] = []
+        wanted = list(dict.fromkeys(ids))
+        for start in range(0, len(wanted), PAGE):
+            with chroma_errors("reading from Chroma"):
+                got = self.collection.get(ids=wanted[start : start + PAGE], include=self._include(vectors))
+            out.extend(_records(got))
+        return out
+
+    def ids(self) -> Iterator[str]:
+        """Every id. Ids that come or go meanwhile may be missed; the caller looks at the change token."""
+        known = self._changes.ids() if self._changes else None
+        if known is not None:
+            yield from known
+            return
+        for page in self._raw_pages([]):
+            yield from page["ids"]
+
+    def pages(self, *, vectors: bool = True) -> Iterator[list[StoredRecord]]:
+        """Everything, a page at a time. Rows that come or go meanwhile may be missed, as with `ids`."""
+        for page in self._raw_pages(self._include(vectors)):
+            yield _records(page)
+
+    def _raw_pages(self, include: list[Any]) -> Iterator[Any]:
+        offset = 0
+        while True:
+            with chroma_errors("reading from Chroma"):
+                got = self.collection.get(limit=PAGE, offset=offset, include=include)
+            if not got["ids"]:
+                return
+            yield got
+            if len(got["ids"]) < PAGE:
+                return
+            offset += PAGE
+
+    @staticmethod
+    def _include(vectors: bool) -> list[Any]:
+        return ["documents", "metadatas", "embeddings"] if vectors else ["documents", "metadatas"]
+
+    def count(self) -> int:
+        """Number of rows."""
+        with chroma_errors("counting in Chroma"):
+            return int(self.collection.count())
+
+    def nearest(self, vector: Float32, n: int) -> list[str]:
+        """Ids of about the n nearest rows by Chroma's own index and distance, best first. Deleted ones may be among them."""
+        with chroma_errors("querying Chroma"):
+            got = self.collection.query(query_embeddings=[vector], n_results=n, include=["distances"])
+        return list(got["ids"][0])
+
+    def change_token(self) -> str | None:
+        """The number of the last write, where Chroma's file tells it."""
+        sequence = self._changes.sequence() if self._changes else None
+        return None if sequence is None else str(sequence)
+
+    def changed_since(self, token: str) -> list[str] | None:
+        """Ids of existing rows written after the token."""
+        if self._changes is None or not token.isdigit():
+            return None
+        return self._changes.written_since(int(token))
+
+    def close(self) -> None:
+        """Let go of the folder's counters; the client belongs to who made it."""
+        if self._changes is not None:
+            self._changes.close()
+
+
+def _records(got: Any) -> list[StoredRecord]:
+    """Rows of a `get`. Rows without a document have an empty text: only vectors and metadata were stored."""
+    ids = got["ids"]
+    documents = got["documents"] or [None] * len(ids)
+    metadatas = got["metadatas"] or [None] * len(ids)
+    embeddings = got.get("embeddings")
+    out: list[StoredRecord] = []
+    for i, identifier in enumerate(ids):
+        vector = None if embeddings is None or embeddings[i] is None else np.asarray(embeddings[i], dtype=np.float32)
+        metadata = {k: v for k, v in (metadatas[i] or {}).items() if v is not None}
+        out.append(StoredRecord(identifier, documents[i] or "", metadata, vector))
+    return out

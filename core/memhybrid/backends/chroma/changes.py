@@ -1,0 +1,91 @@
+"""What Chroma's own SQLite file says about changes: read-only, private tables, all in this one place.
+
+`max_seq_id` of a collection's metadata segment grows with every add, upsert, update and delete, and with nothing else; a row of
+`embeddings` carries the sequence number of its last write. tests/chroma_facts holds Chroma to this. Where the tables are not as
+expected, everything here answers None, and the caller falls back to a full comparison.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+
+class ChromaChanges:
+    """Change counters of one collection in one local Chroma folder."""
+
+    def __init__(self, folder: Path, collection_id: str) -> None:
+        self._path = folder / "chroma.sqlite3"
+        self._collection_id = collection_id
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        self._segment: str | None = None
+        self._broken = False
+
+    def _connection(self) -> sqlite3.Connection | None:
+        if self._broken:
+            return None
+        if self._db is None:
+            try:
+                self._db = sqlite3.connect(
+                    f"file:{self._path}?mode=ro", uri=True, check_same_thread=False, isolation_level=None, timeout=5
+                )
+                row = self._db.execute(
+                    "SELECT id FROM segments WHERE collection = ? AND scope = 'METADATA'", (self._collection_id,)
+                ).fetchone()
+                if row is None:
+                    raise sqlite3.DatabaseError("no metadata segment")
+                self._segment = str(row[0])
+            except sqlite3.Error:
+                self._broken = True
+                self.close()
+                return None
+        return self._db
+
+    def sequence(self) -> int | None:
+        """The number of the collection's last write; 0 before the first; None where it cannot be told."""
+        with self._lock:
+            db = self._connection()
+            if db is None:
+                return None
+            try:
+                row = db.execute("SELECT seq_id FROM max_seq_id WHERE segment_id = ?", (self._segment,)).fetchone()
+            except sqlite3.Error:
+                return None
+        return 0 if row is None else int(row[0])
+
+    def written_since(self, sequence: int) -> list[str] | None:
+        """Ids of existing rows whose last write came after the given number; None where it cannot be told."""
+        with self._lock:
+            db = self._connection()
+            if db is None:
+                return None
+            try:
+                rows = db.execute(
+                    "SELECT embedding_id FROM embeddings WHERE segment_id = ? AND seq_id > ? ORDER BY seq_id",
+                    (self._segment, sequence),
+                ).fetchall()
+            except sqlite3.Error:
+                return None
+        return [str(row[0]) for row in rows]
+
+    def ids(self) -> list[str] | None:
+        """Every id, in order of insertion; None where it cannot be told."""
+        with self._lock:
+            db = self._connection()
+            if db is None:
+                return None
+            try:
+                rows = db.execute(
+                    "SELECT embedding_id FROM embeddings WHERE segment_id = ? ORDER BY id", (self._segment,)
+                ).fetchall()
+            except sqlite3.Error:
+                return None
+        return [str(row[0]) for row in rows]
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None

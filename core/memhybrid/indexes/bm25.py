@@ -1,0 +1,407 @@
+"""BM25 over rows that come and go: integer statistics, numpy postings in immutable segments, tombstones.
+
+A segment holds, for each term it knows, the rows that contain it and how often. Adding makes a small segment; neighbours of
+like size are merged, so that there are O(log n) of them. Removing sets a tombstone. A reader works on the state it took and
+never waits. Terms are kept as 64-bit hashes (blake2b): no vocabulary, neither in memory nor on disk.
+
+Formulae (N memories, df of them contain the term, tf times in a memory of dl terms, average length avgdl):
+
+    lucene   idf = ln(1 + (N-df+.5)/(df+.5))            part = tf(k1+1) / (tf + k1(1-b+b·dl/avgdl))
+    okapi    idf = ln(N-df+.5) - ln(df+.5), negative ones replaced by .25·(mean idf of the vocabulary); part as above
+    plus     idf = ln((N+1)/df)                         part = delta + tf(k1+1) / (tf + k1(1-b+b·dl/avgdl)), delta 1
+    l        idf = ln(N+1) - ln(df+.5)                  part = tf(k1+1)(c+delta)/(k1+c+delta), c = tf/(1-b+b·dl/avgdl), delta .5
+
+The last three are those of rank_bm25 0.2.2 to the letter (Trotman et al. 2014; Lv and Zhai 2011), with one difference: only a
+memory that contains a query term is a hit. The first is Lucene's idf with the factor k1+1 (Robertson and Zaragoza 2009).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memhybrid.indexes.growable import Growable
+
+Variant = Literal["lucene", "okapi", "plus", "l"]
+_CACHED_POSTINGS = 4_000_000
+"""Postings whose scores one state keeps (12 bytes each), so that frequent terms are not computed again for each query."""
+EPSILON = 0.25
+
+
+@dataclass(frozen=True)
+class Bm25Params:
+    """k1 ≥ 0 saturates repeats, b in [0, 1] weighs length, delta is the constant of `plus` (1) and `l` (.5)."""
+
+    variant: Variant = "lucene"
+    k1: float = 1.5
+    b: float = 0.75
+
+    @property
+    def delta(self) -> float:
+        """rank_bm25's default for the variant."""
+        return 0.5 if self.variant == "l" else 1.0
+
+
+@lru_cache(maxsize=1 << 17)
+def term_hash(term: str) -> int:
+    """64 bits that stand for a term, the same in every process."""
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True)
+class PackedTerms:
+    """One memory's distinct terms as hashes, uint64 (m,), and how often each occurs, uint16 (m,)."""
+
+    hashes: NDArray[np.uint64]
+    counts: NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, terms: Sequence[str]) -> PackedTerms:
+        """Count and hash."""
+        counter = Counter(terms)
+        hashes = np.array([term_hash(t) for t in counter], dtype=np.uint64)
+        counts = np.array([min(c, 65535) for c in counter.values()], dtype=np.uint16)
+        return cls(hashes, counts)
+
+    @property
+    def length(self) -> int:
+        """Number of terms with repeats."""
+        return int(self.counts.sum(dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Postings of a run of rows: `rows[indptr[i]:indptr[i+1]]` contain the term `terms[i]`, `counts` times each."""
+
+    terms: NDArray[np.uint64]
+    indptr: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    counts: NDArray[np.uint16]
+
+    @classmethod
+    def build(cls, rows: NDArray[np.int32], hashes: NDArray[np.uint64], counts: NDArray[np.uint16]) -> Segment:
+        """From one entry a posting, in row order."""
+        order = np.argsort(hashes, kind="stable")
+        sorted_hashes = hashes[order]
+        starts = np.flatnonzero(np.concatenate([[True], sorted_hashes[1:] != sorted_hashes[:-1]])) if len(order) else order
+        indptr = np.append(starts, len(order)).astype(np.int32)
+        return cls(sorted_hashes[starts], indptr, rows[order], counts[order])
+
+    @classmethod
+    def merge(cls, left: Segment, right: Segment) -> Segment:
+        """Two neighbouring runs as one; every row of `left` comes before those of `right`."""
+        hashes = np.concatenate([np.repeat(s.terms, np.diff(s.indptr)) for s in (left, right)])
+        rows = np.concatenate([left.rows, right.rows])
+        return cls.build(rows, hashes, np.concatenate([left.counts, right.counts]))
+
+    def find(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint16]] | None:
+        """Rows (ascending) and counts of a term."""
+        at = int(np.searchsorted(self.terms, np.uint64(term)))
+        if at == len(self.terms) or int(self.terms[at]) != term:
+            return None
+        start, stop = self.indptr[at], self.indptr[at + 1]
+        return self.rows[start:stop], self.counts[start:stop]
+
+    def nbytes(self) -> int:
+        """Resident bytes."""
+        return int(self.terms.nbytes + self.indptr.nbytes + self.rows.nbytes + self.counts.nbytes)
+
+
+@dataclass(frozen=True)
+class _Postings:
+    """A query term's live rows (ascending) with their scores, and the largest of these."""
+
+    rows: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    bound: float
+
+
+@dataclass(frozen=True)
+class Bm25State:
+    """What a reader pins: segments, lengths, which rows live (None: all of 0..n), and the integer statistics."""
+
+    n_rows: int
+    segments: tuple[Segment, ...]
+    lengths: NDArray[np.int32]
+    alive: NDArray[np.bool_] | None
+    documents: int
+    total_length: int
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def average_length(self) -> float:
+        """Mean number of terms of the live memories, 0 in an empty store."""
+        return self.total_length / self.documents if self.documents else 0.0
+
+    def postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+        """Live rows that contain the term, ascending, and how often."""
+        found = [hit for segment in self.segments if (hit := segment.find(term)) is not None]
+        if not found:
+            return np.empty(0, np.int32), np.empty(0, np.uint16)
+        rows = found[0][0] if len(found) == 1 else np.concatenate([rows for rows, _ in found])
+        counts = found[0][1] if len(found) == 1 else np.concatenate([counts for _, counts in found])
+        if self.alive is not None:
+            living = self.alive[rows]
+            rows, counts = rows[living], counts[living]
+        return rows, counts
+
+    def document_frequency(self, term: str) -> int:
+        """How many live memories contain the term."""
+        return len(self.postings(term_hash(term))[0])
+
+    def idf_of(self, term: str) -> float:
+        """Lucene's idf of a term; that of a term which no memory has where none has it."""
+        n, df = self.documents, self.document_frequency(term)
+        return math.log(1.0 + (n - df + 0.5) / (df + 0.5))
+
+    def idf_unseen(self) -> float:
+        """Lucene's idf of a term that no memory has: the largest there is."""
+        return math.log(1.0 + (self.documents + 0.5) / 0.5)
+
+    def idf(self, df: int, params: Bm25Params) -> float:
+        """The variant's idf for a term that `df` of the memories contain; 0 where none does."""
+        n = self.documents
+        if df == 0:
+            return 0.0
+        if params.variant == "lucene":
+            return math.log(1.0 + (n - df + 0.5) / (df + 0.5))
+        if params.variant == "plus":
+            return math.log((n + 1) / df)
+        if params.variant == "l":
+            return math.log(n + 1) - math.log(df + 0.5)
+        idf = math.log(n - df + 0.5) - math.log(df + 0.5)
+        return idf if idf >= 0 else EPSILON * self._average_okapi_idf()
+
+    def _average_okapi_idf(self) -> float:
+        known = self._cache.get("average_okapi_idf")
+        if known is None:
+            if self.alive is None:
+                terms = np.concatenate([s.terms for s in self.segments])
+                dfs = np.concatenate([np.diff(s.indptr) for s in self.segments])
+            else:
+                terms = np.concatenate([np.repeat(s.terms, np.diff(s.indptr)) for s in self.segments])
+                dfs = np.concatenate([self.alive[s.rows] for s in self.segments]).astype(np.int32)
+            _, inverse = np.unique(terms, return_inverse=True)
+            df = np.bincount(inverse, weights=dfs)
+            df = df[df > 0]
+            known = float(np.mean(np.log(self.documents - df + 0.5) - np.log(df + 0.5)))
+            self._cache["average_okapi_idf"] = known
+        return known
+
+    def _scored(self, term: int, params: Bm25Params) -> _Postings:
+        key = (term, params)
+        known = self._cache.get(key)
+        if known is not None:
+            return known
+        rows, counts = self.postings(term)
+        idf = self.idf(len(rows), params)
+        tf = counts.astype(np.float64)
+        norm = 1.0 - params.b + params.b * self.lengths[rows] / (self.average_length or 1.0)
+        if params.variant == "l":
+            c = tf / norm
+            scores = idf * tf * (params.k1 + 1.0) * (c + params.delta) / (params.k1 + c + params.delta)
+        else:
+            scores = idf * (tf * (params.k1 + 1.0) / (tf + params.k1 * norm))
+        made = _Postings(rows, scores, float(scores.max()) if len(scores) else 0.0)
+        held = self._cache.get("postings", 0)
+        if held + len(rows) <= _CACHED_POSTINGS:
+            self._cache[key] = made
+            self._cache["postings"] = held + len(rows)
+        return made
+
+    def _query(self, terms: Sequence[str], params: Bm25Params) -> list[tuple[_Postings, int]]:
+        return [(self._scored(term_hash(t), params), times) for t, times in Counter(terms).items()]
+
+    def scores(self, terms: Sequence[str], rows: NDArray[np.intp], params: Bm25Params) -> NDArray[np.float64]:
+        """Each row's score, NaN where it contains no query term. Repeated query terms count as often as they occur.
+
+        Summed in the order of the query, so that a score does not depend on what else is scored.
+        """
+        total = np.zeros(len(rows))
+        hit = np.zeros(len(rows), dtype=np.bool_)
+        constant = 0.0
+        for postings, times in self._query(terms, params):
+            if not len(postings.rows):
+                continue
+            at = np.searchsorted(postings.rows, rows)
+            at[at == len(postings.rows)] = 0
+            contains = postings.rows[at] == rows
+            total[contains] += times * postings.scores[at[contains]]
+            hit |= contains
+            if params.variant == "plus":
+                constant += times * params.delta * self.idf(len(postings.rows), params)
+        return np.where(hit, total + constant, np.nan)
+
+    def matched(self, terms: Sequence[str], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which rows contain which distinct query term: shape (distinct terms in order, rows)."""
+        distinct = list(dict.fromkeys(terms))
+        out = np.zeros((len(distinct), len(rows)), dtype=np.bool_)
+        for i, term in enumerate(distinct):
+            found = self._scored(term_hash(term), Bm25Params()).rows
+            if len(found):
+                at = np.searchsorted(found, rows)
+                at[at == len(found)] = 0
+                out[i] = found[at] == rows
+        return out
+
+    def hits(self, terms: Sequence[str], mask: NDArray[np.bool_] | None = None) -> NDArray[np.intp]:
+        """All live rows that contain a query term (and are in the mask), ascending."""
+        found = [self._scored(term_hash(t), Bm25Params()).rows for t in dict.fromkeys(terms)]
+        rows = np.unique(np.concatenate(found)) if found else np.empty(0, np.int32)
+        return (rows if mask is None else rows[mask[rows]]).astype(np.intp)
+
+    def top(
+        self, terms: Sequence[str], n: int, params: Bm25Params, mask: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.intp]:
+        """The n best rows, in no particular order, with all that tie with the last of them. n ≥ 1.
+
+        Exact. Terms are taken from the most telling to the least; once n rows score more than all the terms left can give
+        together, no new row can get in, and the long lists of frequent words are only looked up (MaxScore, Turtle and
+        Flood 1995).
+        """
+        query = [(p, t) for p, t in self._query(terms, params) if len(p.rows)]
+        query.sort(key=lambda entry: (-entry[0].bound * entry[1], len(entry[0].rows)))
+        left = sum(max(p.bound, 0.0) * t for p, t in query)
+        prunable = all(p.bound >= 0 for p, _ in query) and params.variant != "okapi"
+        buffer = np.zeros(self.n_rows)
+        touched: list[NDArray[np.intp]] = []
+        count = 0
+        rows = np.empty(0, np.intp)
+        for i, (postings, times) in enumerate(query):
+            if mask is None:
+                found, scores = postings.rows, postings.scores
+            else:
+                inside = mask[postings.rows]
+                found, scores = postings.rows[inside], postings.scores[inside]
+            buffer[found] += scores if times == 1 else times * scores
+            touched.append(found.astype(np.intp))
+            count += len(found)
+            left -= max(postings.bound, 0.0) * times
+            if prunable and n <= count <= 8 * n + 4096 and i + 1 < len(query):
+                rows = np.unique(np.concatenate(touched))
+                if len(rows) >= n and np.partition(buffer[rows], len(rows) - n)[len(rows) - n] > left * (1 + 1e-9):
+                    for later, repeats in query[i + 1 :]:
+                        at = np.searchsorted(later.rows, rows)
+                        at[at == len(later.rows)] = 0
+                        same = later.rows[at] == rows
+                        buffer[rows[same]] += repeats * later.scores[at[same]]
+                    return _best(rows, buffer[rows], n)
+        return self._select(buffer, touched, n)
+
+    def _select(self, buffer: NDArray[np.float64], touched: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
+        """The best of a full accumulation. The first lists give a floor that spares sorting the whole buffer."""
+        floor = -math.inf
+        seen = 0
+        for i, rows in enumerate(touched):
+            seen += len(rows)
+            if seen >= n:
+                sample = np.unique(np.concatenate(touched[: i + 1])) if i else rows
+                if len(sample) >= n:
+                    floor = float(np.partition(buffer[sample], len(sample) - n)[len(sample) - n])
+                    break
+        if floor > 0:
+            rows = np.flatnonzero(buffer >= floor * (1 - 1e-12))
+        elif touched:
+            rows = np.unique(np.concatenate(touched))
+        else:
+            rows = np.empty(0, np.intp)
+        return _best(rows, buffer[rows], n)
+
+
+def _best(rows: NDArray[np.intp], scores: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+    """The n best rows and those that tie with the last of them (to rounding)."""
+    if len(rows) <= n:
+        return rows
+    last = np.partition(scores, len(rows) - n)[len(rows) - n]
+    return rows[scores >= last - 1e-12 * abs(last)]
+
+
+class Bm25Index:
+    """The writer's side. Rows are appended in ascending order; `state` is what a reader takes."""
+
+    def __init__(self) -> None:
+        self._lengths = Growable(np.int32)
+        self.state = Bm25State(0, (), self._lengths.view(0), None, 0, 0)
+
+    def add(self, rows: Sequence[int], terms: Sequence[Sequence[str]]) -> None:
+        """Append memories given by their terms."""
+        self.add_packed(rows, [PackedTerms.of(t) for t in terms])
+
+    def add_packed(self, rows: Sequence[int], packed: Sequence[PackedTerms]) -> None:
+        """Append memories whose terms are counted already."""
+        if not rows:
+            return
+        old = self.state
+        sizes = np.fromiter((len(p.hashes) for p in packed), dtype=np.int64, count=len(packed))
+        hashes = np.concatenate([p.hashes for p in packed])
+        counts = np.concatenate([p.counts for p in packed])
+        lengths = _sums(counts, sizes)
+        self._append(old, np.asarray(rows, dtype=np.int32), sizes, hashes, counts, lengths)
+
+    def _append(
+        self,
+        old: Bm25State,
+        rows: NDArray[np.int32],
+        sizes: NDArray[np.int64],
+        hashes: NDArray[np.uint64],
+        counts: NDArray[np.uint16],
+        lengths: NDArray[np.int64],
+    ) -> None:
+        top = int(rows[-1]) + 1
+        self._lengths.reserve(top)[rows] = lengths
+        segments = list(old.segments)
+        segments.append(Segment.build(np.repeat(rows, sizes), hashes, counts))
+        while len(segments) > 1 and len(segments[-1].rows) * 2 >= len(segments[-2].rows):
+            right, left = segments.pop(), segments.pop()
+            segments.append(Segment.merge(left, right))
+        alive = old.alive
+        skipped = top - old.n_rows - len(rows)
+        if alive is not None or skipped:
+            grown = np.zeros(top, dtype=np.bool_)
+            grown[: old.n_rows] = True if alive is None else alive
+            grown[rows] = True
+            alive = grown
+        self.state = Bm25State(
+            top,
+            tuple(segments),
+            self._lengths.view(top),
+            alive,
+            old.documents + len(rows),
+            old.total_length + int(lengths.sum()),
+        )
+
+    def remove(self, rows: Iterable[int]) -> None:
+        """Tombstone rows; unknown and dead ones are ignored."""
+        old = self.state
+        alive = np.ones(old.n_rows, dtype=np.bool_) if old.alive is None else old.alive.copy()
+        gone = np.array([r for r in set(rows) if 0 <= r < old.n_rows and alive[r]], dtype=np.intp)
+        if not len(gone):
+            return
+        alive[gone] = False
+        self.state = Bm25State(
+            old.n_rows,
+            old.segments,
+            old.lengths,
+            alive,
+            old.documents - len(gone),
+            old.total_length - int(old.lengths[gone].sum(dtype=np.int64)),
+        )
+
+    def nbytes(self) -> int:
+        """Resident bytes, without the score cache."""
+        return self._lengths.nbytes() + sum(segment.nbytes() for segment in self.state.segments)
+
+
+def _sums(values: NDArray[np.uint16], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums of consecutive groups of the given sizes; empty groups give 0."""
+    totals = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+    ends = np.cumsum(sizes)
+    return totals[ends] - totals[ends - sizes]

@@ -1,0 +1,182 @@
+"""Metadata as columns: each key's distinct values once, and a 4-byte code a row.
+
+A filter looks at distinct values, not at rows, so that nothing loops over the store in Python.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memhybrid.indexes.growable import Growable
+from memhybrid.times import parse_time
+
+ABSENT = -1
+_CACHED_PREDICATES = 64
+
+
+def _identity(value: Any) -> Any:
+    """A hashable stand-in that keeps True, 1 and 1.0 apart, in lists too."""
+    if isinstance(value, list):
+        return (list, tuple((type(item), item) for item in value))
+    return (type(value), value)
+
+
+class Column:
+    """One metadata key. `values` are the distinct values in order of first appearance; `codes[row]` points into them."""
+
+    def __init__(self) -> None:
+        self.codes = Growable(np.int32, fill=ABSENT)
+        self.values: list[Any] = []
+        self._code_of: dict[Any, int] = {}
+        self._predicates: dict[Any, NDArray[np.bool_]] = {}
+        self._times = np.empty(0)
+        self._groups: dict[int, array[int]] = {}
+        self._grouped = 0
+        self._group_lock = threading.Lock()
+
+    def put(self, row: int, value: Any) -> None:
+        """Set the value of a row (once; rows do not change)."""
+        identity = _identity(value)
+        code = self._code_of.get(identity)
+        if code is None:
+            code = len(self.values)
+            self.values.append(value)
+            self._code_of[identity] = code
+        self.codes.set(row, code)
+
+    def rows(self, n: int) -> NDArray[np.int32]:
+        """Codes of the rows 0..n, ABSENT where the key is missing."""
+        return self.codes.view(n)
+
+    def at(self, row: int) -> Any:
+        """The value of one row; KeyError where it has none."""
+        code = self.codes.get(row)
+        if code == ABSENT:
+            raise KeyError(row)
+        return self.values[code]
+
+    def mask(self, n: int, key: Any, predicate: Callable[[Any], bool], *, absent: bool) -> NDArray[np.bool_]:
+        """Which of the rows 0..n satisfy the predicate; `key` identifies it so that its answers are kept."""
+        codes = self.rows(n)
+        answers = self._answers(key, predicate)
+        # The last entry answers for ABSENT, which is -1.
+        return np.append(answers, absent)[codes]
+
+    def _answers(self, key: Any, predicate: Callable[[Any], bool]) -> NDArray[np.bool_]:
+        known = self._predicates.get(key)
+        values = self.values
+        have = 0 if known is None else len(known)
+        want = len(values)
+        if known is not None and have >= want:
+            return known
+        fresh = np.fromiter((predicate(values[i]) for i in range(have, want)), dtype=np.bool_, count=want - have)
+        answers = fresh if known is None else np.concatenate([known, fresh])
+        if len(self._predicates) >= _CACHED_PREDICATES:
+            self._predicates.clear()
+        self._predicates[key] = answers
+        return answers
+
+    def times(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Epoch seconds of the rows' values, NaN where missing or no time."""
+        self._grow_times()
+        return np.append(self._times, np.nan)[self.codes.take(rows)]
+
+    def all_times(self, n: int) -> NDArray[np.float64]:
+        """Epoch seconds of the rows 0..n, NaN where missing or no time."""
+        self._grow_times()
+        return np.append(self._times, np.nan)[self.rows(n)]
+
+    def _grow_times(self) -> None:
+        have, want = len(self._times), len(self.values)
+        if have < want:
+            parsed = (parse_time(self.values[i]) for i in range(have, want))
+            fresh = np.fromiter((np.nan if t is None else t for t in parsed), dtype=np.float64, count=want - have)
+            self._times = np.concatenate([self._times, fresh])
+
+    def rows_with(self, code: int, n: int) -> NDArray[np.intp]:
+        """Rows below n with the given code, ascending. Rows that came since the last call are sorted in first."""
+        with self._group_lock:
+            if self._grouped < n:
+                fresh = self.codes.view(n)[self._grouped :]
+                for offset in np.flatnonzero(fresh != ABSENT).tolist():
+                    self._groups.setdefault(int(fresh[offset]), array("i")).append(self._grouped + offset)
+                self._grouped = n
+            found = np.array(self._groups.get(code, ()), dtype=np.intp)
+        return found[found < n]
+
+    def nbytes(self) -> int:
+        """Approximate resident bytes."""
+        groups = sum(80 + 4 * len(rows) for rows in list(self._groups.values()))
+        return groups + self.codes.nbytes() + sum(160 + (len(v) if isinstance(v, str) else 8) for v in list(self.values))
+
+
+class MetadataTable:
+    """The metadata of rows 0..n, by key."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, Column] = {}
+
+    def append(self, row: int, metadata: Mapping[str, Any]) -> None:
+        """Set the metadata of a new row."""
+        for key, value in metadata.items():
+            column = self._columns.get(key)
+            if column is None:
+                column = self._columns.setdefault(key, Column())
+            column.put(row, value)
+
+    def column(self, key: str) -> Column | None:
+        """The column of a key, or None if no row ever had it."""
+        return self._columns.get(key)
+
+    def get(self, row: int) -> dict[str, Any]:
+        """A fresh dict of one row's metadata; lists are copied."""
+        out: dict[str, Any] = {}
+        for key, column in list(self._columns.items()):
+            code = column.codes.get(row)
+            if code != ABSENT:
+                value = column.values[code]
+                out[key] = list(value) if isinstance(value, list) else value
+        return out
+
+    def floats(self, key: str, rows: NDArray[np.intp], convert: Callable[[Any], float]) -> NDArray[np.float64]:
+        """`convert` of each row's value, NaN where the key is missing. Distinct values are converted once a call."""
+        column = self._columns.get(key)
+        if column is None:
+            return np.full(len(rows), np.nan)
+        codes = column.codes.take(rows)
+        unique, inverse = np.unique(codes, return_inverse=True)
+        converted = np.array([np.nan if c == ABSENT else convert(column.values[c]) for c in unique], dtype=np.float64)
+        return converted[inverse]
+
+    def objects(self, key: str, rows: Iterable[int]) -> list[Any]:
+        """The rows' values, None where missing."""
+        column = self._columns.get(key)
+        if column is None:
+            return [None for _ in rows]
+        out: list[Any] = []
+        for row in rows:
+            code = column.codes.get(row)
+            out.append(None if code == ABSENT else column.values[code])
+        return out
+
+    def times(self, keys: Sequence[str], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Epoch seconds from the first of the keys that has a readable time for the row, else NaN."""
+        out = np.full(len(rows), np.nan)
+        for key in keys:
+            column = self._columns.get(key)
+            if column is not None:
+                missing = np.isnan(out)
+                if not missing.any():
+                    break
+                out[missing] = column.times(rows[missing])
+        return out
+
+    def nbytes(self) -> int:
+        """Approximate resident bytes."""
+        return sum(column.nbytes() for column in self._columns.values())

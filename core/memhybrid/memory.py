@@ -1,0 +1,711 @@
+"""HybridMemory: the door to both paths."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from memhybrid.concurrency import in_thread
+from memhybrid.embedders import as_embedder
+from memhybrid.errors import ConfigError, FilterError, InputError, ScopeError
+from memhybrid.indexes.partition import View
+from memhybrid.listing import sort_rows
+from memhybrid.profiles import Profile, as_profile
+from memhybrid.records import Memory, SearchResult
+from memhybrid.scope import Filter, Node, Scopes, compile_filter
+from memhybrid.search import Searcher
+from memhybrid.signals.context import Request
+from memhybrid.state import lock
+from memhybrid.store import Store, let_go, shared
+from memhybrid.sync import Syncer, SyncReport, VerifyReport
+from memhybrid.text import default_analyzer
+from memhybrid.times import parse_time
+from memhybrid.validity import still_valid
+from memhybrid.values import check_query, clean_ids, clean_vector, optional_number, positive
+from memhybrid.write import Progress, Writer
+
+WhereInput = Mapping[str, Any] | None
+MAX_K = 100_000
+
+
+class MemoryView:
+    """Searches and writes inside a bound scope and filter. Both are ANDed with whatever a call says, and cannot be widened.
+
+    Made by `HybridMemory.scoped(…)`; a HybridMemory is itself a view without bounds.
+    """
+
+    def __init__(self, store: Store, profile: Profile, bound: Mapping[str, Any], *, consistency: str, strict: bool) -> None:
+        self._store = store
+        self._profile = profile
+        self._bound = dict(bound)
+        self._consistency = consistency
+        self._strict = strict
+        self._syncer = Syncer.of(store)
+        self._writer = Writer(store, self._syncer)
+        self._searcher = Searcher(store, self._syncer)
+
+    # --- what a call is about ----------------------------------------------------------------------------------------
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """The bound metadata values of this view."""
+        return dict(self._bound)
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that searches use unless they name another."""
+        return self._profile
+
+    @property
+    def scope_keys(self) -> tuple[str, ...]:
+        """The metadata keys that keep tenants apart; empty where there are none."""
+        return self._store.scopes.keys
+
+    def _partition(self, where: WhereInput) -> str:
+        return self._store.scopes.resolve(self._bound, where)
+
+    def _filter(self, where: WhereInput) -> Filter | None:
+        """The caller's filter under the bound values."""
+        mine = compile_filter(where)
+        bound = compile_filter(self._bound or None)
+        if mine is None or bound is None:
+            return mine if bound is None else bound
+        return Node("$and", (bound, mine))
+
+    def _view(self, where: WhereInput) -> tuple[View, Filter | None]:
+        partition, condition = self._partition(where), self._filter(where)
+        self._syncer.ensure_fresh(strong=self._consistency == "strong")
+        return self._store.partitions.get(partition).view(), condition
+
+    def scoped(self, **values: Any) -> MemoryView:
+        """A view bound to these metadata values as well. Values that this view is bound to already cannot be changed."""
+        if not values:
+            raise ScopeError("scoped: give at least one value, as in memory.scoped(user_id='u1')")
+        for key, value in values.items():
+            if isinstance(value, np.generic):
+                value = values[key] = value.item()
+            if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+                raise ScopeError(f"scoped: {key!r} is {value!r}; give a non-empty string or an int")
+            if key in self._bound and self._bound[key] != value:
+                raise ScopeError(f"scoped: {key!r} is bound already and cannot be changed")
+        return MemoryView(
+            self._store, self._profile, {**self._bound, **values}, consistency=self._consistency, strict=self._strict
+        )
+
+    # --- search ------------------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        k: int = 5,
+        *,
+        where: WhereInput = None,
+        embedding: Any = None,
+        profile: str | Path | Profile | None = None,
+        min_score: float | None = None,
+        max_tokens: int | None = None,
+        record_usage: bool | None = None,
+        min_msg_id: float | None = None,
+        max_msg_id: float | None = None,
+        prefix_only: bool = False,
+        include_outdated: bool = False,
+        now: datetime | float | None = None,
+        strict: bool | None = None,
+    ) -> SearchResult:
+        """The k best memories for a query, with every signal and the trace of how they were found.
+
+        An empty query finds nothing by itself (`tipsy` then goes by importance). `where` narrows; `embedding` (d numbers) spares
+        the embedder; `min_score` in [0, 1] may leave fewer than k; `max_tokens` packs hits into a budget. `include_outdated` brings
+        expired and superseded memories too. `now` is the moment that ages and relative dates count from. `strict` raises
+        DegradedError where a part failed or is missing instead of going on without it.
+        """
+        chosen = self._profile if profile is None else as_profile(profile)
+        request = self._request(
+            query,
+            k,
+            where=where,
+            embedding=embedding,
+            min_score=min_score,
+            max_tokens=max_tokens,
+            record_usage=record_usage,
+            min_msg_id=min_msg_id,
+            max_msg_id=max_msg_id,
+            prefix_only=prefix_only,
+            include_outdated=include_outdated,
+            now=now,
+        )
+        return self._searcher.search(
+            request, chosen, strict=self._strict if strict is None else strict, strong=self._consistency == "strong"
+        )
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        k: int = 5,
+        *,
+        where: WhereInput = None,
+        profile: str | Path | Profile | None = None,
+        min_score: float | None = None,
+        max_tokens: int | None = None,
+        record_usage: bool | None = None,
+        include_outdated: bool = False,
+        now: datetime | float | None = None,
+        strict: bool | None = None,
+    ) -> list[SearchResult]:
+        """`search` for several queries with the work shared; the same hits and scores, in the order of the queries."""
+        if isinstance(queries, str) or not isinstance(queries, Iterable):
+            raise InputError(f"queries: expected a list of str, got {type(queries).__name__}")
+        chosen = self._profile if profile is None else as_profile(profile)
+        moment = self._moment(now)
+        requests = [
+            self._request(
+                query,
+                k,
+                where=where,
+                embedding=None,
+                min_score=min_score,
+                max_tokens=max_tokens,
+                record_usage=record_usage,
+                min_msg_id=None,
+                max_msg_id=None,
+                prefix_only=False,
+                include_outdated=include_outdated,
+                now=moment,
+            )
+            for query in queries
+        ]
+        if not requests:
+            return []
+        return self._searcher.search_many(
+            requests, chosen, strict=self._strict if strict is None else strict, strong=self._consistency == "strong"
+        )
+
+    async def asearch(self, query: str, k: int = 5, **options: Any) -> SearchResult:
+        """`search` without blocking the event loop; takes the same options."""
+        return await in_thread(self.search, query, k, **options)
+
+    async def asearch_many(self, queries: Sequence[str], k: int = 5, **options: Any) -> list[SearchResult]:
+        """`search_many` without blocking the event loop."""
+        return await in_thread(self.search_many, queries, k, **options)
+
+    def _request(
+        self,
+        query: Any,
+        k: Any,
+        *,
+        where: WhereInput,
+        embedding: Any,
+        min_score: Any,
+        max_tokens: Any,
+        record_usage: Any,
+        min_msg_id: Any,
+        max_msg_id: Any,
+        prefix_only: Any,
+        include_outdated: Any,
+        now: Any,
+    ) -> Request:
+        tokens = optional_number(max_tokens, "max_tokens")
+        if tokens is not None and (tokens < 0 or tokens != int(tokens)):
+            raise InputError(f"max_tokens: expected a whole number of at least 0, got {max_tokens!r}")
+        for name, value in (("prefix_only", prefix_only), ("include_outdated", include_outdated)):
+            if not isinstance(value, bool):
+                raise InputError(f"{name}: expected True or False, got {value!r}")
+        if record_usage is not None and not isinstance(record_usage, bool):
+            raise InputError(f"record_usage: expected True, False or None, got {record_usage!r}")
+        return Request(
+            query=check_query(query),
+            k=positive(k, "k", most=MAX_K),
+            scope=self._partition(where),
+            where=self._filter(where),
+            embedding=None if embedding is None else clean_vector(embedding, "embedding", self._store.sidecar.dimension),
+            min_score=optional_number(min_score, "min_score"),
+            max_tokens=None if tokens is None else int(tokens),
+            record_usage=record_usage,
+            min_msg_id=optional_number(min_msg_id, "min_msg_id"),
+            max_msg_id=optional_number(max_msg_id, "max_msg_id"),
+            prefix_only=prefix_only,
+            include_outdated=include_outdated,
+            now=self._moment(now),
+        )
+
+    @staticmethod
+    def _moment(now: Any) -> float:
+        if now is None:
+            return time.time()
+        moment = parse_time(now) if isinstance(now, datetime | date | int | float | str) else None
+        if moment is None:
+            raise InputError(f"now: expected a datetime, epoch seconds or ISO 8601 text, got {now!r}")
+        return moment
+
+    # --- write -------------------------------------------------------------------------------------------------------
+
+    def add(self, memories: Any, *, progress: Progress | None = None) -> list[str]:
+        """Store memories: str, Memory or (text, metadata), one or many. An id that exists is replaced. Returns the ids in order.
+
+        `progress(done, total)` is called as the work goes on.
+        """
+        return self._writer.add(memories, scope=self._bound, progress=progress)
+
+    def update(self, id: str, text: str | None = None, metadata: Mapping[str, Any] | None = None, *, embedding: Any = None) -> None:  # noqa: A002 - the word users expect
+        """Change a memory. Metadata is merged (None removes a key); `updated_at`, where a memory has it, becomes now."""
+        self._require_mine([id])
+        partition = self._partition(None)
+        if isinstance(metadata, Mapping):
+            for key in metadata:
+                if key in self._bound and metadata[key] != self._bound[key]:
+                    raise ScopeError(f"memory {id!r}: {key!r} is bound in this view and cannot be changed")
+        self._writer.update(id, partition=partition, text=text, metadata=metadata, embedding=embedding)
+
+    def _require_mine(self, ids: Sequence[str]) -> None:
+        """Ids outside the bound filter do not exist for this view."""
+        extra = [k for k in self._bound if k not in self._store.scopes.keys]
+        if extra and len(self._rows(ids)[1]) < len(ids):
+            raise InputError(f"memory {ids[0]!r} does not exist; add it first")
+
+    def delete(self, ids: Any = None, *, where: WhereInput = None, all: bool = False) -> int:  # noqa: A002 - the word users expect
+        """Delete by ids, by filter, or, with `all=True`, everything in this view. Returns how many existed and are gone.
+
+        An empty list deletes nothing; nothing given, or an empty filter, is an error.
+        """
+        if ids is None and where is None and not all:
+            raise InputError("delete: give ids, where, or all=True")
+        wanted = None if ids is None else clean_ids(ids)
+        self._store.check_writable()
+        with self._store.write_lock:
+            view, condition = self._view(where)
+            only_scope = condition is None or (where is not None and not where)
+            if wanted is None and not all and only_scope:
+                raise InputError("delete: an empty filter means everything; say all=True if that is meant")
+            if wanted is None:
+                mask = view.mask(condition)
+                rows = view.living() if mask is None else np.flatnonzero(mask)
+            else:
+                rows = self._matching(view, view.rows_of(wanted), condition)
+            return self._writer.delete([view.id(int(row)) for row in rows])
+
+    # --- read --------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _matching(view: View, rows: Any, condition: Filter | None) -> Any:
+        mask = view.mask(condition)
+        return rows if mask is None else rows[mask[rows]]
+
+    def _rows(self, ids: Sequence[str]) -> tuple[View, Any]:
+        view, condition = self._view(None)
+        return view, self._matching(view, view.rows_of(clean_ids(ids)), condition)
+
+    def get(self, ids: Any, *, embeddings: bool = False) -> list[Memory]:
+        """The memories with these ids, in this order; unknown ones are left out."""
+        view, rows = self._rows(ids)
+        return [self._with_vector(view, int(row), embeddings) for row in rows]
+
+    @staticmethod
+    def _with_vector(view: View, row: int, wanted: bool) -> Memory:
+        memory = view.memory(row)
+        vectors = view.partition.vectors
+        if not wanted or vectors is None:
+            return memory
+        return Memory(memory.id, memory.text, memory.metadata, vectors.take(np.array([row], dtype=np.intp))[0].tolist())
+
+    def list(
+        self,
+        *,
+        where: WhereInput = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        include_outdated: bool = True,
+        now: datetime | float | None = None,
+    ) -> list[Memory]:
+        """Memories by filter, in the order in which they were added, or by a metadata key ("-created_at": descending).
+
+        Memories without the key come last. Expired and superseded ones are listed unless include_outdated=False.
+        """
+        view, condition = self._view(where)
+        if not include_outdated:
+            condition = still_valid(view.partition.metadata, self._profile.fields, self._moment(now), condition)
+        mask = view.mask(condition)
+        rows = view.living() if mask is None else np.flatnonzero(mask)
+        ordered = sort_rows(view, rows, order_by)
+        if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+            raise InputError(f"offset: expected a whole number of at least 0, got {offset!r}")
+        stop = None if limit is None else offset + positive(limit, "limit")
+        return [view.memory(int(row)) for row in ordered[offset:stop]]
+
+    def count(self, where: WhereInput = None) -> int:
+        """How many memories there are in this view, or satisfy the filter."""
+        view, condition = self._view(where)
+        mask = view.mask(condition)
+        return view.count if mask is None else int(mask.sum())
+
+    # --- validity ----------------------------------------------------------------------------------------------------
+
+    def expire(self, id: str, at: datetime | float | str | None = None) -> None:  # noqa: A002
+        """From `at` (default: now) on the memory stays out of searches, unless they ask for outdated ones."""
+        from memhybrid.times import iso
+
+        self.update(id, metadata={self._profile.fields.expires_at: iso(self._moment(at))})
+
+    def supersede(self, id: str, by: str) -> None:  # noqa: A002
+        """The memory `by` says what this one no longer says truly; this one stays out of searches."""
+        if id == by or not self.get([by]):
+            raise InputError(f"supersede: {by!r} must be another memory that exists")
+        self.update(id, metadata={self._profile.fields.superseded_by: by})
+
+    # --- async twins -------------------------------------------------------------------------------------------------
+
+    async def aadd(self, memories: Any, *, progress: Progress | None = None) -> list[str]:
+        """`add` without blocking the event loop."""
+        return await in_thread(self.add, memories, progress=progress)
+
+    async def aupdate(self, id: str, text: str | None = None, metadata: Mapping[str, Any] | None = None) -> None:  # noqa: A002
+        """`update` without blocking the event loop."""
+        await in_thread(self.update, id, text, metadata)
+
+    async def adelete(self, ids: Any = None, *, where: WhereInput = None, all: bool = False) -> int:  # noqa: A002
+        """`delete` without blocking the event loop."""
+        return await in_thread(self.delete, ids, where=where, all=all)
+
+    async def aget(self, ids: Any) -> list[Memory]:  # pyright: ignore[reportInvalidTypeForm] - `list` is a method here
+        """`get` without blocking the event loop."""
+        return await in_thread(self.get, ids)
+
+
+class HybridMemory(MemoryView):
+    """A store of memories with hybrid search. Made by `open`, `attach` or `connect`; use it as a context manager or `close` it.
+
+    Thread-safe. Two objects on the same collection in one process share everything but their profile. Copies share it too; it
+    cannot be pickled (open it again from its path instead), nor used across a fork.
+    """
+
+    def __init__(self, store: Store, profile: Profile, *, key: tuple[str, ...] | None, consistency: str, strict: bool) -> None:
+        super().__init__(store, profile, {}, consistency=consistency, strict=strict)
+        self._finalizer = weakref.finalize(self, let_go, key, store)
+
+    # --- doors -------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path | None = None,
+        collection: str = "memories",
+        *,
+        embedder: Any = None,
+        profile: str | Path | Profile = "balanced",
+        scope_key: str | Sequence[str] | None = None,
+        analyzer: Any = "auto",
+        bm25: str = "memhybrid",
+        read_only: bool = False,
+        memory_budget: int | None = None,
+        consistency: str = "bounded",
+        strict: bool = False,
+        late_interaction: bool = True,
+    ) -> HybridMemory:
+        """A store in a folder, made if it is not there; in memory and private to this object where `path` is None.
+
+        `embedder` None is the packaged English model; also "local-multilingual", a LangChain, LlamaIndex or Chroma embedder, or a
+        function of a list of texts. `scope_key` names the metadata that keeps tenants apart. `memory_budget` bounds the bytes of
+        resident indexes. StoreLockedError where another process writes to the folder: open it with read_only=True, or use a server.
+        """
+        from memhybrid.backends import chroma
+
+        options = _Options.of(embedder, profile, scope_key, analyzer, bm25, consistency, strict, memory_budget)
+        if not isinstance(collection, str) or not collection:
+            raise InputError(f"collection: expected a name, got {collection!r}")
+        if path is None:
+            backend = chroma.open_memory(collection)
+            store = options.store(backend, private=True, late_interaction=late_interaction)
+            memory = cls(store, options.profile, key=None, consistency=consistency, strict=strict)
+            weakref.finalize(store, _drop_collection, backend.client, backend.collection.name)
+            return memory
+        folder = Path(path).expanduser().resolve()
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"path: {folder} is a file, expected a folder")
+        if read_only and not (folder / "chroma.sqlite3").exists():
+            raise InputError(f"path: there is no store in {folder} to be read")
+        if not read_only:
+            _make_folder(folder)
+
+        def make() -> Store:
+            if not read_only:
+                lock.acquire(folder)
+            try:
+                backend = chroma.open_folder(folder, collection)
+                state = folder / "memhybrid" / backend.identity
+                return options.store(
+                    backend, state=state, lock_folder=folder, read_only=read_only, late_interaction=late_interaction
+                )
+            finally:
+                if not read_only:
+                    lock.release(folder)
+
+        key = ("folder", str(folder), collection, str(read_only), *options.key())
+        return cls(shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict)
+
+    @classmethod
+    def attach(
+        cls,
+        collection: Any,
+        *,
+        embedder: Any = None,
+        profile: str | Path | Profile = "balanced",
+        scope_key: str | Sequence[str] | None = None,
+        state_path: str | Path | None = None,
+        analyzer: Any = "auto",
+        bm25: str = "memhybrid",
+        memory_budget: int | None = None,
+        consistency: str = "bounded",
+        staleness: float = 5.0,
+        strict: bool = False,
+        late_interaction: bool = True,
+    ) -> HybridMemory:
+        """A Chroma collection that you already have. What it holds is read once; later changes are followed.
+
+        `embedder` must be the one that the collection was filled with. State lies beside a local folder, in `state_path`, or in
+        memory. Without a local folder, writes that do not go through us are looked for every `staleness` seconds by their number.
+        """
+        from memhybrid.backends import chroma
+
+        options = _Options.of(embedder, profile, scope_key, analyzer, bm25, consistency, strict, memory_budget)
+        backend, folder = chroma.attach_collection(collection)
+        state = _state_folder(state_path, folder, backend.identity)
+
+        def make() -> Store:
+            return options.store(
+                backend, state=state, lock_folder=folder, staleness=_seconds(staleness), late_interaction=late_interaction
+            )
+
+        key = ("attached", backend.identity, str(state or id(backend.client)), *options.key())
+        return cls(shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict)
+
+    @classmethod
+    def connect(
+        cls,
+        host: str = "localhost",
+        port: int = 8000,
+        collection: str = "memories",
+        *,
+        tenant: str | None = None,
+        database: str | None = None,
+        headers: dict[str, str] | None = None,
+        ssl: bool = False,
+        embedder: Any = None,
+        profile: str | Path | Profile = "balanced",
+        scope_key: str | Sequence[str] | None = None,
+        state_path: str | Path | None = None,
+        analyzer: Any = "auto",
+        bm25: str = "memhybrid",
+        memory_budget: int | None = None,
+        consistency: str = "bounded",
+        staleness: float = 5.0,
+        strict: bool = False,
+        late_interaction: bool = True,
+    ) -> HybridMemory:
+        """A collection on a Chroma server (`chroma run`). `state_path` keeps the indexes and usage counts; without it they are
+        in memory. Writes by others are looked for every `staleness` seconds by their number; `sync()` compares everything.
+        """
+        from memhybrid.backends import chroma
+
+        options = _Options.of(embedder, profile, scope_key, analyzer, bm25, consistency, strict, memory_budget)
+        backend = chroma.connect_server(
+            host, port, collection, tenant=tenant, database=database, headers=headers, ssl=ssl
+        )
+        state = _state_folder(state_path, None, backend.identity)
+        key = ("server", host, str(port), backend.identity, str(state), *options.key())
+
+        def make() -> Store:
+            return options.store(
+                backend, state=state, lock_folder=state, staleness=_seconds(staleness), late_interaction=late_interaction
+            )
+
+        return cls(shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict)
+
+    # --- upkeep ------------------------------------------------------------------------------------------------------
+
+    @property
+    def collection(self) -> Any:
+        """The Chroma collection, observed: what is written through it reaches the indexes at once."""
+        from memhybrid.backends.chroma import observe
+
+        return observe(self._store.backend.collection, self.touched)
+
+    @property
+    def embedder(self) -> Any:
+        """The embedder in use."""
+        return self._store.embedder
+
+    def touched(self, ids: Iterable[str]) -> SyncReport:
+        """Tell the store that these ids were written or deleted elsewhere: they are read back from Chroma."""
+        before = self._store.backend.change_token()
+        report = self._syncer.reread(ids)
+        del before
+        return report
+
+    def sync(self) -> SyncReport:
+        """Compare the whole collection with the indexes and mend what differs."""
+        return self._syncer.sync()
+
+    def verify(self) -> VerifyReport:
+        """Every difference between Chroma, the cache and the indexes; changes nothing."""
+        self._syncer.ensure_fresh()
+        return self._syncer.verify()
+
+    def compact(self) -> None:
+        """Give back the space of deleted memories in our files, so that nothing of their text is left there."""
+        self._store.check_writable()
+        with self._store.write_lock:
+            self._store.sidecar.compact()
+
+    def subscribe(self, listener: Callable[[Any], None]) -> Callable[[], None]:
+        """Call `listener(WriteEvent)` after each write, whoever made it; returns a function that ends the subscription."""
+        if not callable(listener):
+            raise InputError(f"listener: expected a function, got {type(listener).__name__}")
+        return self._store.subscribe(listener)
+
+    def usage(self, ids: Any = None) -> dict[str, Any]:
+        """How often memories were returned and when last: id → UsageEntry."""
+        return self._store.ledger.export() if ids is None else self._store.ledger.get(clean_ids(ids))
+
+    def reset_usage(self, ids: Any = None) -> None:
+        """Forget usage counts, of the given memories or all."""
+        self._store.ledger.reset(None if ids is None else clean_ids(ids))
+
+    def stats(self) -> dict[str, Any]:
+        """Counts, sizes, fingerprints, and what is missing."""
+        store = self._store
+        self._syncer.ensure_fresh()
+        return {
+            "memories": store.sidecar.count(),
+            "without_scope": store.sidecar.count_outside(),
+            "partitions": len(store.sidecar.scopes()),
+            "resident_partitions": store.partitions.resident,
+            "cold_loads": store.partitions.cold_loads,
+            "resident_bytes": store.partitions.sizes(),
+            "embedder": str(store.embedder.fingerprint),
+            "analyzer": store.analyzer.fingerprint,
+            "missing": list(store.analyzer.missing),
+            "late_interaction": store.late_interaction,
+            "scope_keys": list(store.scopes.keys),
+            "space": store.backend.space,
+        }
+
+    def with_profile(self, profile: str | Path | Profile) -> MemoryView:
+        """The same store with another default profile."""
+        return MemoryView(
+            self._store, as_profile(profile), self._bound, consistency=self._consistency, strict=self._strict
+        )
+
+    def close(self) -> None:
+        """Let go of the store; it is closed when nobody uses it any more."""
+        self._finalizer()
+
+    def __enter__(self) -> HybridMemory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __copy__(self) -> HybridMemory:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HybridMemory:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a HybridMemory holds open files and cannot be pickled; pickle its path and open it again")
+
+
+class _Options:
+    """The arguments that all three doors share, checked."""
+
+    def __init__(self, embedder: Any, profile: Profile, scopes: Scopes, analyzer: Any, bm25: str, budget: int | None) -> None:
+        self.embedder = embedder
+        self.profile = profile
+        self.scopes = scopes
+        self.analyzer = analyzer
+        self.bm25 = bm25
+        self.budget = budget
+
+    @classmethod
+    def of(
+        cls,
+        embedder: Any,
+        profile: Any,
+        scope_key: Any,
+        analyzer: Any,
+        bm25: str,
+        consistency: str,
+        strict: bool,
+        budget: int | None,
+    ) -> _Options:
+        if consistency not in ("bounded", "strong"):
+            raise ConfigError(f"consistency: expected 'bounded' or 'strong', got {consistency!r}")
+        if not isinstance(strict, bool):
+            raise ConfigError(f"strict: expected True or False, got {strict!r}")
+        if bm25 not in ("memhybrid", "rank-bm25"):
+            raise ConfigError(f"bm25: expected 'memhybrid' or 'rank-bm25', got {bm25!r}")
+        if budget is not None:
+            budget = positive(budget, "memory_budget", most=2**62)
+        return cls(as_embedder(embedder), as_profile(profile), Scopes.of(scope_key), default_analyzer(analyzer), bm25, budget)
+
+    def key(self) -> tuple[str, ...]:
+        return (*self.scopes.keys, self.analyzer.fingerprint, self.bm25)
+
+    def store(self, backend: Any, **options: Any) -> Store:
+        defaults: dict[str, Any] = {
+            "state": None,
+            "lock_folder": None,
+            "read_only": False,
+            "private": False,
+            "staleness": 5.0,
+            "late_interaction": True,
+        }
+        return Store(
+            backend,
+            embedder=self.embedder,
+            analyzer=self.analyzer,
+            scopes=self.scopes,
+            memory_budget=self.budget,
+            bm25=self.bm25,
+            **{**defaults, **options},
+        )
+
+
+def _state_folder(state_path: str | Path | None, folder: Path | None, identity: str) -> Path | None:
+    if state_path is not None:
+        path = Path(state_path).expanduser().resolve() / identity
+        _make_folder(path)
+        return path
+    return None if folder is None else folder / "memhybrid" / identity
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"path: cannot make the folder {folder}: {error.strerror}") from error
+
+
+def _seconds(value: Any) -> float:
+    number = optional_number(value, "staleness")
+    if number is None or number < 0:
+        raise ConfigError(f"staleness: expected seconds of at least 0, got {value!r}")
+    return number
+
+
+def _drop_collection(client: Any, name: str) -> None:
+    """An in-memory collection goes with its object."""
+    try:
+        client.delete_collection(name)
+    except Exception:  # noqa: BLE001, S110 - at interpreter exit Chroma may be gone already
+        pass
+
+
+__all__ = ["FilterError", "HybridMemory", "MemoryView"]

@@ -1,0 +1,135 @@
+"""The query, analysed once: terms, entities, names, dates, vector and token vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from memhybrid.indexes.bm25 import Bm25Params, Bm25State
+from memhybrid.indexes.vectors import unit
+from memhybrid.late import QueryTokens, is_word, project
+from memhybrid.profiles import Profile
+from memhybrid.protocols import Float32, QueryAnalysis, TokenEmbedder, TokenVectors
+from memhybrid.signals.context import QueryFeatures, Request
+from memhybrid.store import Store
+from memhybrid.text.dates import dates_in
+
+STOP_WEIGHT = 0.25
+"""Weight of a stop word in late interaction; content words weigh 0.1 + 0.9·idf/idf of a term that no memory has."""
+CONTENT_FLOOR = 0.1
+MAX_QUERY_CHARACTERS = 20_000
+"""Longer queries are cut before they are embedded: no model reads more, and a search must not take minutes."""
+
+Failed = Callable[[str, Exception], None]
+
+
+def embed_queries(store: Store, requests: Sequence[Request], profile: Profile, failed: Failed) -> list[tuple[Float32 | None, TokenVectors | None]]:
+    """Vector and tokens of each query in one call to the embedder; (None, None) where there are none or the embedder failed."""
+    out: list[tuple[Float32 | None, TokenVectors | None]] = [
+        (None if r.embedding is None else unit(r.embedding), None) for r in requests
+    ]
+    needs_vector = any(name.startswith("semantic") for name in (*profile.signals, *profile.sources))
+    wants_tokens = profile.signals.get("late", 0.0) > 0 and store.late_interaction
+    wanted = [i for i, r in enumerate(requests) if r.query.strip() and ((r.embedding is None and needs_vector) or wants_tokens)]
+    dimension = store.sidecar.dimension
+    if not wanted or not (needs_vector or wants_tokens) or dimension is None:
+        return out
+    texts = [requests[i].query[:MAX_QUERY_CHARACTERS] for i in wanted]
+    store.check_embedder(dimension)
+    try:
+        embedder = store.embedder
+        if wants_tokens and isinstance(embedder, TokenEmbedder):
+            vectors, tokens = embedder.encode(texts)
+            token_list: list[TokenVectors | None] = list(tokens)
+        else:
+            vectors, token_list = embedder.embed_query(texts), [None] * len(texts)
+        if vectors.shape != (len(texts), dimension) or not np.isfinite(vectors).all():
+            raise ValueError(f"the embedder gave an array of shape {vectors.shape} for {len(texts)} queries of {dimension} dimensions")
+    except Exception as error:  # noqa: BLE001 - the search goes on without the semantic signal, and the trace says so
+        failed("embedder", error)
+        return out
+    for offset, i in enumerate(wanted):
+        vector = out[i][0]
+        out[i] = (unit(vectors[offset]) if vector is None else vector, token_list[offset])
+    return out
+
+
+def features(
+    store: Store,
+    request: Request,
+    profile: Profile,
+    vector: Float32 | None,
+    tokens: TokenVectors | None,
+    lexical: Bm25State,
+    failed: Failed,
+) -> QueryFeatures:
+    """Everything that the signals need to know about the query."""
+    text = request.query
+    analysis = QueryAnalysis(())
+    if text.strip():
+        try:
+            analysis = store.analyzer.analyze_query(text)
+        except Exception as error:  # noqa: BLE001 - the search goes on by vectors, and the trace says so
+            failed("analyzer", error)
+    covered = request.embedding is not None or not text.strip() or store.covers(text)
+    weighted = None
+    if tokens is not None and covered:
+        weighted = _weighted_tokens(tokens, analysis, lexical, profile.bm25)
+    return QueryFeatures(
+        text=text,
+        terms=analysis.terms,
+        entities=tuple(e.key for e in analysis.entities),
+        names=analysis.names,
+        vector=vector,
+        covered=covered,
+        tokens=weighted,
+        dates=dates_in(text, request.now),
+    )
+
+
+def _weighted_tokens(tokens: TokenVectors, analysis: QueryAnalysis, lexical: Bm25State, parameters: Bm25Params) -> QueryTokens | None:
+    """Token vectors with the weight of the word that each belongs to; punctuation is left out."""
+    words = _words(tokens.tokens)
+    terms_of = dict(analysis.words)
+    most = lexical.idf_unseen()
+    weights = np.zeros(len(tokens.tokens), dtype=np.float32)
+    for i, word in enumerate(words):
+        if word is None:
+            continue
+        terms = terms_of.get(word)
+        if terms is None:
+            terms = _containing(word, terms_of)
+        if not terms:
+            weights[i] = STOP_WEIGHT
+        else:
+            idf = max(lexical.idf_of(term) for term in terms)
+            weights[i] = CONTENT_FLOOR + (1.0 - CONTENT_FLOOR) * min(idf / most, 1.0) if most > 0 else 1.0
+    kept = weights > 0
+    if not kept.any():
+        return None
+    return QueryTokens(project(tokens.vectors[kept]), weights[kept])
+
+
+def _containing(word: str, terms_of: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The terms of a longer word that the model cuts differently, such as a part of an identifier."""
+    for surface, terms in terms_of.items():
+        if word in surface:
+            return terms
+    return (word,)
+
+
+def _words(pieces: Sequence[str]) -> list[str | None]:
+    """For each word piece the word that it is part of; None for punctuation."""
+    out: list[str | None] = [None] * len(pieces)
+    start = 0
+    while start < len(pieces):
+        stop = start + 1
+        while stop < len(pieces) and pieces[stop].startswith("##"):
+            stop += 1
+        word = pieces[start] + "".join(p[2:] for p in pieces[start + 1 : stop])
+        if is_word(word):
+            for i in range(start, stop):
+                out[i] = word.casefold()
+        start = stop
+    return out

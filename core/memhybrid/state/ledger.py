@@ -1,0 +1,115 @@
+"""How often each memory was returned, and when last. Not a cache: it cannot be rebuilt, and any process may write it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memhybrid.errors import StoreError
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS usage (
+    id TEXT PRIMARY KEY, retrieve_count INTEGER NOT NULL, last_retrieved_at REAL
+) WITHOUT ROWID;
+"""
+_IN_LIST = 500
+
+
+@dataclass(frozen=True)
+class UsageEntry:
+    """`count` times returned, `last` at (epoch seconds; None: never)."""
+
+    count: int
+    last: float | None
+
+
+class Ledger:
+    """Counts in SQLite, each increment one statement inside one transaction: exact under threads and processes."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = None if folder is None else folder / "ledger.sqlite3"
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                if self._db is None:
+                    # The file is made at the first use, so that a store which never counts has none.
+                    target = ":memory:" if self._path is None else str(self._path)
+                    self._db = sqlite3.connect(target, check_same_thread=False, isolation_level=None, timeout=30)
+                    if self._path is not None:
+                        self._db.execute("PRAGMA journal_mode=WAL")
+                        self._db.execute("PRAGMA synchronous=NORMAL")
+                        self._db.execute("PRAGMA secure_delete=ON")
+                    self._db.executescript(_SCHEMA)
+                yield self._db
+            except sqlite3.Error as error:
+                raise StoreError(f"the usage ledger failed: {error}") from error
+
+    def record(self, ids: Sequence[str], now: float) -> None:
+        """Each id was returned once more, now."""
+        if not ids:
+            return
+        with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                db.executemany(
+                    "INSERT INTO usage VALUES (?, 1, ?) ON CONFLICT (id) DO UPDATE SET "
+                    "retrieve_count = retrieve_count + 1, last_retrieved_at = max(coalesce(last_retrieved_at, 0), excluded.last_retrieved_at)",
+                    [(i, now) for i in ids],
+                )
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    def get(self, ids: Sequence[str]) -> dict[str, UsageEntry]:
+        """Entries of those of the ids that were ever returned."""
+        out: dict[str, UsageEntry] = {}
+        with self._connection() as db:
+            for start in range(0, len(ids), _IN_LIST):
+                part = list(ids[start : start + _IN_LIST])
+                marks = ",".join("?" * len(part))
+                rows = db.execute(f"SELECT * FROM usage WHERE id IN ({marks})", part)  # noqa: S608
+                out.update((str(i), UsageEntry(int(c), last)) for i, c, last in rows)
+        return out
+
+    def export(self) -> dict[str, UsageEntry]:
+        """Every entry."""
+        with self._connection() as db:
+            return {str(i): UsageEntry(int(c), last) for i, c, last in db.execute("SELECT * FROM usage ORDER BY id")}
+
+    def set(self, entries: dict[str, UsageEntry]) -> None:
+        """Put entries as they are, replacing those of the same ids."""
+        with self._connection() as db:
+            db.executemany("INSERT OR REPLACE INTO usage VALUES (?, ?, ?)", [(i, e.count, e.last) for i, e in entries.items()])
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Drop the entries of deleted memories."""
+        if self._path is not None and self._db is None and not self._path.exists():
+            return
+        with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany("DELETE FROM usage WHERE id = ?", [(i,) for i in ids])
+            db.execute("COMMIT")
+
+    def reset(self, ids: Sequence[str] | None = None) -> None:
+        """Forget the counts of the given memories, or all of them."""
+        if ids is not None:
+            self.forget(ids)
+            return
+        with self._connection() as db:
+            db.execute("DELETE FROM usage")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None

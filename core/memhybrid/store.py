@@ -1,0 +1,338 @@
+"""What both paths share: backend, cache, indexes, analyzer, embedder, listeners. One per collection and process."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memhybrid.errors import EmbedderError, StoreError
+from memhybrid.indexes.cache import Partitions
+from memhybrid.late import pack_tokens
+from memhybrid.protocols import Analysis, Analyzer, Embedder, Fingerprint, Float32, TokenEmbedder, WriteListener
+from memhybrid.records import StoredRecord, WriteEvent
+from memhybrid.scope import Scopes
+from memhybrid.state import lock
+from memhybrid.state.ledger import Ledger
+from memhybrid.state.sidecar import FORMAT, CachedMemory, Sidecar
+from memhybrid.indexes.bm25 import PackedTerms
+from memhybrid.values import content_hash
+
+log = logging.getLogger("memhybrid")
+SAMPLE = 3
+SAME_EMBEDDER_COSINE = 0.99
+
+
+class Store:
+    """Holds the parts and what ties them to each other: fingerprints, the writer's lock, listeners."""
+
+    def __init__(
+        self,
+        backend: Any,
+        *,
+        embedder: Embedder,
+        analyzer: Analyzer,
+        scopes: Scopes,
+        state: Path | None,
+        lock_folder: Path | None,
+        read_only: bool,
+        private: bool,
+        memory_budget: int | None,
+        staleness: float,
+        late_interaction: bool,
+        bm25: str,
+    ) -> None:
+        self.backend = backend
+        self.embedder = embedder
+        self.analyzer = analyzer
+        self.scopes = scopes
+        self.read_only = read_only
+        self.private = private
+        self.staleness = staleness
+        self.late_interaction = late_interaction and isinstance(embedder, TokenEmbedder)
+        self._pid = os.getpid()
+        self._lock_folder = None if read_only else lock_folder
+        self._listeners: list[WriteListener] = []
+        self._warned: set[str] = set()
+        self._checked_embedder = False
+        self.syncer: Any = None
+        self.closed = False
+        if self._lock_folder is not None:
+            lock.acquire(self._lock_folder)
+        try:
+            if state is not None and not read_only:
+                state.mkdir(parents=True, exist_ok=True)
+            usable = state is None or not read_only or (state / "cache.sqlite3").exists()
+            self.sidecar = self._open_sidecar(state if usable else None, writable=not read_only or not usable)
+            self.ledger = Ledger(state if usable else None)
+            self._check_fingerprints()
+        except OSError as error:
+            self._unlock()
+            raise StoreError(f"cannot use the state folder {state}: {error}") from error
+        except BaseException:
+            self._unlock()
+            raise
+        self.partitions = Partitions(self.sidecar, scoped=bool(scopes.keys), budget=memory_budget, bm25=bm25)
+        self.write_lock = self.partitions.write_lock
+
+    def _open_sidecar(self, folder: Path | None, *, writable: bool) -> Sidecar:
+        dimension = None
+        try:
+            made = Sidecar(folder, None, writable=writable)
+            stored = made.get_meta("dimension")
+            dimension = int(stored) if stored else None
+            known = made.get_meta("format")
+            if known is not None and known != FORMAT and not writable:
+                raise StoreError(f"the state in {folder} has format {known}, this version reads {FORMAT}; open it for writing once")
+            healthy = known in (None, FORMAT)
+        except StoreError:
+            if folder is None or not writable:
+                raise
+            healthy = False
+            made = None
+        if not healthy:
+            # A cache that is damaged or from another version is made again from Chroma; it holds nothing else.
+            warnings.warn(f"the cache in {folder} cannot be used and is rebuilt from Chroma", UserWarning, stacklevel=4)
+            if made is not None:
+                made.close()
+            assert folder is not None
+            for name in ("cache.sqlite3", "cache.sqlite3-wal", "cache.sqlite3-shm", "vectors.f32"):
+                (folder / name).unlink(missing_ok=True)
+            made = Sidecar(folder, None, writable=writable)
+            dimension = None
+        assert made is not None
+        if dimension is not None:
+            made.vectors(dimension)
+        if writable:
+            made.set_meta(format=FORMAT)
+        return made
+
+    # --- fingerprints ------------------------------------------------------------------------------------------------
+
+    @property
+    def scope_id(self) -> str:
+        """The scope keys as they are kept with the cache."""
+        return json.dumps(self.scopes.keys)
+
+    def _check_fingerprints(self) -> None:
+        """The cache must be of this collection, analyzer and scope; otherwise it is emptied. Another embedder is an error."""
+        belongs = {
+            "collection": self.backend.identity,
+            "analyzer": self.analyzer.fingerprint,
+            "scope": self.scope_id,
+            "late": str(self.late_interaction),
+        }
+        stored = self.sidecar.get_meta("embedder")
+        if stored is not None and self.sidecar.get_meta("collection") == belongs["collection"]:
+            self._compare_embedders(Fingerprint(*json.loads(stored)))
+        if any(self.sidecar.get_meta(key) not in (None, value) for key, value in belongs.items()):
+            if self.read_only:
+                raise StoreError(
+                    "this store was last written with another analyzer, scope key or collection; open it for writing once to rebuild it"
+                )
+            self.sidecar.clear()
+            self.sidecar.set_meta(format=FORMAT)
+            if stored is not None and belongs["collection"] == self.backend.identity:
+                self.sidecar.set_meta(embedder=stored)
+        if self.sidecar.writable:
+            self.sidecar.set_meta(**belongs)
+
+    def _compare_embedders(self, stored: Fingerprint) -> None:
+        try:
+            mine = self.embedder.fingerprint
+        except Exception as error:  # noqa: BLE001 - an embedder that is out of reach now must not keep the store shut
+            self.warn_once("embedder", f"the embedder cannot be asked for its fingerprint now: {error}")
+            return
+        if stored != mine:
+            raise EmbedderError(
+                f"this store holds vectors of {stored}, the embedder given is {mine}. Open it with the former, or add the "
+                "memories to a new collection with the latter"
+            )
+
+    def check_embedder(self, dimension: int) -> None:
+        """Before the first use of the embedder on vectors that came without a fingerprint: are they its own?"""
+        if self._checked_embedder:
+            return
+        mine = self.embedder.fingerprint
+        if mine.dimension != dimension:
+            raise EmbedderError(
+                f"this store holds vectors of {dimension} dimensions, the embedder {mine} makes {mine.dimension}; give the "
+                "embedder that the collection was filled with"
+            )
+        if self.sidecar.get_meta("embedder") is None:
+            self._compare_samples(mine)
+            if self.sidecar.writable:
+                self.sidecar.set_meta(embedder=json.dumps([mine.name, mine.dimension, mine.revision]))
+        self._checked_embedder = True
+
+    def _compare_samples(self, mine: Fingerprint) -> None:
+        """Three stored texts embedded again must give the stored vectors (cosine of at least 0.99)."""
+        samples = self.sample(SAMPLE)
+        if not samples:
+            return
+        again = self.embedder.embed_documents([r.text for r in samples])
+        for record, vector in zip(samples, again, strict=True):
+            assert record.vector is not None
+            norms = float(np.linalg.norm(record.vector) * np.linalg.norm(vector))
+            cosine = float(record.vector @ vector) / norms if norms else 0.0
+            if cosine < SAME_EMBEDDER_COSINE:
+                raise EmbedderError(
+                    f"the vectors of this collection were not made by {mine}: memory {record.id!r} embedded again has cosine "
+                    f"{cosine:.2f} to its stored vector. Give the embedder that the collection was filled with"
+                )
+
+    def sample(self, n: int) -> list[StoredRecord]:
+        """A few stored memories with text and vector."""
+        page = next(iter(self.backend.pages()), [])
+        return [r for r in page if r.text.strip() and r.vector is not None][:n]
+
+    def remember_embedder(self) -> None:
+        """Vectors made by this embedder are about to be stored."""
+        if self.sidecar.get_meta("embedder") is None:
+            mine = self.embedder.fingerprint
+            self.sidecar.set_meta(embedder=json.dumps([mine.name, mine.dimension, mine.revision]))
+            self._checked_embedder = True
+
+    # --- analysis and embedding --------------------------------------------------------------------------------------
+
+    def analyse(
+        self, records: Sequence[StoredRecord], tokens: Sequence[bytes | None] | None = None, analyses: Sequence[Analysis] | None = None
+    ) -> list[CachedMemory]:
+        """Records, which have vectors, as the cache keeps them."""
+        done = list(analyses) if analyses is not None else self.analyzer.analyze([r.text for r in records])
+        out: list[CachedMemory] = []
+        for i, (record, analysis) in enumerate(zip(records, done, strict=True)):
+            vector = record.vector
+            if vector is None:
+                vector = np.full(self.sidecar.dimension or self.embedder.fingerprint.dimension, np.nan, dtype=np.float32)
+            out.append(
+                CachedMemory(
+                    id=record.id,
+                    scope=self.scopes.of_metadata(record.metadata),
+                    hash=content_hash(record.text, record.metadata),
+                    text=record.text,
+                    metadata=record.metadata,
+                    terms=PackedTerms.of(analysis.terms),
+                    entities=tuple(e.key for e in analysis.entities),
+                    covered=self.covers(record.text),
+                    vector=vector,
+                    tokens=None if tokens is None else tokens[i],
+                )
+            )
+        return out
+
+    def covers(self, text: str) -> bool:
+        """Whether the embedder is meant for the text's script; says so once where it is not."""
+        covered = self.embedder.covers(text)
+        if not covered:
+            self.warn_once(
+                "script",
+                f"the embedder {self.embedder.fingerprint.name} is not meant for the script of some texts; their semantic signal "
+                "counts as missing. For Chinese and other languages open the store with embedder='local-multilingual'",
+            )
+        return covered
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Float32, list[bytes | None] | None]:
+        """Vectors, and packed token vectors where the embedder has them and they mean something."""
+        if self.late_interaction and isinstance(self.embedder, TokenEmbedder):
+            vectors, tokens = self.embedder.encode(texts)
+            packed = [pack_tokens(t) if self.embedder.covers(text) else None for t, text in zip(tokens, texts, strict=True)]
+            return vectors, packed
+        return self.embedder.embed_documents(texts), None
+
+    # --- listeners ---------------------------------------------------------------------------------------------------
+
+    def subscribe(self, listener: WriteListener) -> Callable[[], None]:
+        """Tell a listener after each write; returns a function that ends it."""
+        self._listeners.append(listener)
+
+        def end() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return end
+
+    def notify(self, event: WriteEvent) -> None:
+        """Tell every listener, in the order in which they came. What one raises is logged and keeps nobody else from hearing."""
+        for listener in list(self._listeners):
+            try:
+                listener(event)
+            except Exception:
+                log.exception("a write listener failed; the write itself is done")
+
+    # --- life --------------------------------------------------------------------------------------------------------
+
+    def warn_once(self, what: str, text: str) -> None:
+        """A warning of this store, once."""
+        if what not in self._warned:
+            self._warned.add(what)
+            warnings.warn(text, UserWarning, stacklevel=3)
+
+    def check_open(self) -> None:
+        """StoreError for a closed store, or one that was opened before a fork."""
+        if self.closed:
+            raise StoreError("this store is closed; open it again")
+        if os.getpid() != self._pid:
+            raise StoreError("this store was opened before the process forked; open it in the child (or use the spawn start method)")
+
+    def check_writable(self) -> None:
+        """StoreError where nothing may be written."""
+        self.check_open()
+        if self.read_only:
+            raise StoreError("this store was opened with read_only=True")
+
+    def close(self) -> None:
+        """Let go of files and locks."""
+        if self.closed:
+            return
+        self.closed = True
+        if os.getpid() != self._pid:
+            return
+        self.sidecar.close()
+        self.ledger.close()
+        self.backend.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock_folder is not None:
+            lock.release(self._lock_folder)
+
+
+_open_stores: dict[tuple[str, ...], tuple[Store, int]] = {}
+_open_guard = threading.Lock()
+
+
+def shared(key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder) -> Store:
+    """The process's one store for a key, made if there is none: two objects on one collection must see each other's writes."""
+    with _open_guard:
+        found = _open_stores.get(key)
+        if found is not None and not found[0].closed:
+            store, count = found
+            mine, theirs = embedder.fingerprint, store.embedder.fingerprint
+            if mine != theirs:
+                raise EmbedderError(f"this store is already open with {theirs}; it cannot be opened with {mine} at the same time")
+            _open_stores[key] = (store, count + 1)
+            return store
+        store = make()
+        _open_stores[key] = (store, 1)
+        return store
+
+
+def let_go(key: tuple[str, ...] | None, store: Store) -> None:
+    """Close a store when its last user lets go of it."""
+    with _open_guard:
+        found = _open_stores.get(key) if key is not None else None
+        if found is not None and found[0] is store and found[1] > 1:
+            assert key is not None
+            _open_stores[key] = (store, found[1] - 1)
+            return
+        if key is not None:
+            _open_stores.pop(key, None)
+    store.close()

@@ -1,0 +1,305 @@
+"""WRITE PATH: memories → checks → vectors → Chroma → cache → indexes → listeners.
+
+Everything that can be refused is refused before anything is written. Chroma comes first; what it accepted is then what the cache
+and the indexes get. A call that fails in the middle leaves all of them equal, and its error says which ids were written.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+
+from memhybrid.errors import EmbedderError, InputError, ScopeError, StoreError
+from memhybrid.protocols import Float32
+from memhybrid.records import Memory, StoredRecord
+from memhybrid.state.sidecar import CachedMemory
+from memhybrid.store import Store
+from memhybrid.sync import Syncer
+from memhybrid.times import parse_time
+from memhybrid.values import as_memories, clean_id, clean_metadata, clean_text, clean_vector
+
+CHUNK = 2_000
+EMBED_BATCH = 256
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A memory checked, before it has a vector. `given` is the vector that the user gave."""
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
+    given: Float32 | None
+
+
+class Writer:
+    """Adds, updates and deletes."""
+
+    def __init__(self, store: Store, syncer: Syncer) -> None:
+        self._store = store
+        self._syncer = syncer
+
+    # --- add ---------------------------------------------------------------------------------------------------------
+
+    def add(self, memories: Any, *, scope: Mapping[str, Any] | None, progress: Progress | None = None) -> list[str]:
+        """Store or replace memories; their ids in the order given."""
+        store = self._store
+        store.check_writable()
+        drafts = self._check(as_memories(memories), scope)
+        if not drafts:
+            return []
+        with store.write_lock:
+            self._syncer.ensure_fresh()
+            self._check_owners([(d.id, d.metadata) for d in drafts])
+            fresh = self._changed(drafts)
+            vectors, tokens = self._vectors(fresh, progress)
+            self._write(fresh, vectors, tokens, progress)
+        return [d.id for d in drafts]
+
+    def _check(self, memories: Sequence[Memory], scope: Mapping[str, Any] | None) -> list[Draft]:
+        """Every memory made plain, or an error that names the first one that cannot be taken."""
+        drafts: list[Draft] = []
+        seen: set[str] = set()
+        dimension = self._store.sidecar.dimension
+        for position, memory in enumerate(memories):
+            owner = f"memories[{position}]" if memory.id is None else f"memory {memory.id!r}"
+            identifier = uuid.uuid4().hex if memory.id is None else clean_id(memory.id, f"{owner}: id")
+            if identifier in seen:
+                raise InputError(f"memory {identifier!r} is given twice in one call; keep one of them")
+            seen.add(identifier)
+            text = clean_text(memory.text, f"{owner}: text")
+            metadata = self._scoped_metadata(clean_metadata(memory.metadata, owner), scope, owner)
+            given = None if memory.embedding is None else clean_vector(memory.embedding, f"{owner}: embedding", dimension)
+            if given is not None and dimension is None:
+                dimension = given.size
+            drafts.append(Draft(identifier, text, metadata, given))
+        return drafts
+
+    def _scoped_metadata(self, metadata: dict[str, Any], scope: Mapping[str, Any] | None, owner: str) -> dict[str, Any]:
+        scopes = self._store.scopes
+        for key, value in (scope or {}).items():
+            if key in metadata and (metadata[key] != value or type(metadata[key]) is not type(value)):
+                raise ScopeError(f"{owner}: metadata {key!r} is {metadata[key]!r}, but this view is bound to another value")
+            metadata[key] = value
+        if scopes.of_metadata(metadata) is None:
+            raise ScopeError(
+                f"{owner}: this store keeps tenants apart by {', '.join(map(repr, scopes.keys))}; its metadata needs a non-empty "
+                "string or an int for each, or write through memory.scoped(…)"
+            )
+        return metadata
+
+    def _check_owners(self, items: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """An id belongs to one tenant; nobody else may write it, nor learn whose it is."""
+        if not self._store.scopes.keys:
+            return
+        owners = self._store.sidecar.scopes_of([identifier for identifier, _ in items])
+        for identifier, metadata in items:
+            if identifier in owners and owners[identifier] != self._store.scopes.of_metadata(metadata):
+                raise ScopeError(f"memory {identifier!r}: this id is taken; use another one")
+
+    def _changed(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """Without those that are stored already just as they are given."""
+        stored = self._store.sidecar.contents_of([d.id for d in drafts if d.given is None])
+        return [d for d in drafts if d.given is not None or stored.get(d.id) != (d.text, d.metadata)]
+
+    # --- vectors -----------------------------------------------------------------------------------------------------
+
+    def _vectors(self, drafts: Sequence[Draft], progress: Progress | None) -> tuple[list[Float32], list[bytes | None] | None]:
+        """A vector for each draft; the embedder is asked for those that came without. Nothing is written yet if it fails."""
+        store = self._store
+        missing = [i for i, d in enumerate(drafts) if d.given is None]
+        vectors: list[Float32 | None] = [d.given for d in drafts]
+        tokens: list[bytes | None] = [None] * len(drafts)
+        if missing:
+            if store.sidecar.dimension is not None:
+                store.check_embedder(store.sidecar.dimension)
+            for start in range(0, len(missing), EMBED_BATCH):
+                part = missing[start : start + EMBED_BATCH]
+                made, packed = self._embed([drafts[i].text for i in part], [drafts[i].id for i in part])
+                for offset, i in enumerate(part):
+                    vectors[i] = made[offset]
+                    tokens[i] = packed[offset] if packed is not None else None
+                if progress is not None:
+                    progress(start + len(part), 2 * len(drafts))
+            store.remember_embedder()
+        sizes = {v.size for v in vectors if v is not None}
+        if len(sizes) > 1:
+            raise InputError(f"memories: embeddings of different dimensions {sorted(sizes)} in one call")
+        return [v for v in vectors if v is not None], tokens if missing else None
+
+    def _embed(self, texts: Sequence[str], ids: Sequence[str]) -> tuple[Float32, list[bytes | None] | None]:
+        try:
+            vectors, tokens = self._store.embed_documents(texts)
+        except EmbedderError:
+            raise
+        except Exception as error:
+            raise EmbedderError(f"the embedder failed, nothing was written: {type(error).__name__}: {error}") from error
+        dimension = self._store.sidecar.dimension
+        if vectors.shape[0] != len(texts) or (dimension is not None and vectors.shape[1] != dimension):
+            raise EmbedderError(f"the embedder gave vectors of shape {vectors.shape} for {len(texts)} texts; this store has {dimension} dimensions")
+        if not np.isfinite(vectors).all():
+            bad = ids[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
+            raise EmbedderError(f"memory {bad!r}: the embedder gave NaN or infinite numbers")
+        return vectors, tokens
+
+    # --- Chroma, cache, indexes --------------------------------------------------------------------------------------
+
+    def _write(
+        self, drafts: Sequence[Draft], vectors: Sequence[Float32], tokens: list[bytes | None] | None, progress: Progress | None
+    ) -> None:
+        """Chunk by chunk: while Chroma takes one, the next is analysed."""
+        chunks = [range(s, min(s + CHUNK, len(drafts))) for s in range(0, len(drafts), CHUNK)]
+        if not chunks:
+            return
+
+        def prepare(chunk: range) -> tuple[list[StoredRecord], list[CachedMemory]]:
+            records = [StoredRecord(drafts[i].id, drafts[i].text, drafts[i].metadata, vectors[i]) for i in chunk]
+            return records, self._store.analyse(records, None if tokens is None else [tokens[i] for i in chunk])
+
+        written: list[str] = []
+        if len(chunks) == 1:
+            self._commit(*prepare(chunks[0]), written)
+        else:
+            with ThreadPoolExecutor(1, "memhybrid-analyse") as pool:
+                ahead: Future[tuple[list[StoredRecord], list[CachedMemory]]] = pool.submit(prepare, chunks[0])
+                for i, chunk in enumerate(chunks):
+                    records, cached = ahead.result()
+                    if i + 1 < len(chunks):
+                        ahead = pool.submit(prepare, chunks[i + 1])
+                    self._commit(records, cached, written)
+                    if progress is not None:
+                        progress(len(drafts) + chunk.stop, 2 * len(drafts))
+        if progress is not None:
+            progress(2 * len(drafts), 2 * len(drafts))
+
+    def _commit(self, records: list[StoredRecord], cached: list[CachedMemory], written: list[str]) -> None:
+        store = self._store
+        previous = {i: metadata for i, (_, metadata) in store.sidecar.contents_of([r.id for r in records]).items()}
+        token = store.backend.change_token()
+        try:
+            store.backend.upsert(records, previous=previous)
+        except StoreError as error:
+            # What of this chunk got through is found by reading back; earlier chunks are complete.
+            self._recover([r.id for r in records])
+            raise _with_written(error, written) from error
+        self._settle(cached, [], token, len(records), [r.id for r in records])
+        written.extend(r.id for r in records)
+
+    def _settle(self, cached: list[CachedMemory], gone: list[str], before: str | None, operations: int, ids: Sequence[str]) -> None:
+        """Cache and indexes; then the change token, unless somebody else wrote in between."""
+        store = self._store
+        self._syncer.apply_cached(cached, gone)
+        after = store.backend.change_token()
+        if before is None or after is None:
+            self._syncer.remember(after)
+        elif int(after) - int(before) == operations:
+            self._syncer.remember(after)
+        else:
+            others = store.backend.changed_since(before)
+            mine = set(ids)
+            if others is not None and all(i in mine for i in others):
+                self._syncer.remember(after)
+            else:
+                # The next look finds the token moved and follows the other writer.
+                self._syncer.ensure_fresh()
+
+    def _recover(self, ids: Sequence[str]) -> None:
+        try:
+            self._syncer.reread(ids)
+        except StoreError:
+            self._store.warn_once("unread", "Chroma failed and cannot be read back now; the next search or sync() follows it")
+
+    # --- update ------------------------------------------------------------------------------------------------------
+
+    def update(
+        self,
+        identifier: str,
+        *,
+        partition: str,
+        text: Any = None,
+        metadata: Any = None,
+        embedding: Any = None,
+    ) -> None:
+        """Change text, metadata or both. Metadata is merged: given keys are set, None removes a key, others stay."""
+        store = self._store
+        store.check_writable()
+        clean_id(identifier)
+        owner = f"memory {identifier!r}"
+        changes = clean_metadata(metadata, owner)
+        removed = [k for k, v in metadata.items() if v is None] if isinstance(metadata, Mapping) else []
+        new_text = None if text is None else clean_text(text, f"{owner}: text")
+        with store.write_lock:
+            self._syncer.ensure_fresh()
+            stored = store.sidecar.contents_of([identifier]).get(identifier)
+            if stored is None or store.sidecar.scopes_of([identifier])[identifier] != partition:
+                raise InputError(f"{owner} does not exist; add it first")
+            old_text, old_metadata = stored
+            merged = {k: v for k, v in {**old_metadata, **changes}.items() if k not in removed}
+            if store.scopes.of_metadata(merged) != partition:
+                raise ScopeError(f"{owner}: an update cannot move a memory to another scope; add it there and delete it here")
+            if merged == old_metadata and new_text in (None, old_text) and embedding is None:
+                return
+            if "updated_at" in old_metadata and "updated_at" not in changes and "updated_at" not in removed:
+                merged["updated_at"] = _now_like(old_metadata["updated_at"])
+            given = None if embedding is None else clean_vector(embedding, f"{owner}: embedding", store.sidecar.dimension)
+            self._rewrite(Draft(identifier, old_text if new_text is None else new_text, merged, given), old_text)
+
+    def _rewrite(self, draft: Draft, old_text: str) -> None:
+        store = self._store
+        if draft.given is None and draft.text == old_text:
+            kept = self._stored_vector(draft.id)
+            self._write([Draft(draft.id, draft.text, draft.metadata, kept[0])], [kept[0]], [kept[1]], None)
+            return
+        vectors, tokens = self._vectors([draft], None)
+        self._write([draft], vectors, tokens, None)
+
+    def _stored_vector(self, identifier: str) -> tuple[Float32, bytes | None]:
+        store = self._store
+        slot = store.sidecar.slots_of([identifier])[identifier]
+        vector = store.sidecar.vectors().take(np.array([slot], dtype=np.intp))[0]
+        return vector, store.sidecar.tokens_of(identifier)
+
+    # --- delete ------------------------------------------------------------------------------------------------------
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Delete those of the ids that exist; how many did."""
+        store = self._store
+        store.check_writable()
+        with store.write_lock:
+            self._syncer.ensure_fresh()
+            existing = list(store.sidecar.slots_of(list(ids)))
+            for start in range(0, len(existing), CHUNK):
+                part = existing[start : start + CHUNK]
+                token = store.backend.change_token()
+                try:
+                    store.backend.delete(part)
+                except StoreError:
+                    self._recover(part)
+                    raise
+                self._settle([], part, token, len(part), part)
+        return len(existing)
+
+
+def _with_written(error: StoreError, written: Sequence[str]) -> StoreError:
+    if not written:
+        return error
+    shown = ", ".join(map(repr, written[:3])) + (", …" if len(written) > 3 else "")
+    made = type(error)(f"{error}. {len(written)} memories were written before that: {shown}")
+    made.written = tuple(written)
+    return made
+
+
+def _now_like(old: Any) -> Any:
+    """Now, in the form in which the memory kept its time before."""
+    now = datetime.now(timezone.utc)
+    if isinstance(old, int) and not isinstance(old, bool):
+        seconds = parse_time(old)
+        return int(now.timestamp() * 1000) if seconds is not None and old and abs(old) > 1e11 else int(now.timestamp())
+    return now.timestamp() if isinstance(old, float) else now.isoformat()
