@@ -10,7 +10,7 @@ from memhybrid.protocols import Float64
 from memhybrid.signals.context import SignalContext
 from memhybrid.signals.importance import read_importance
 
-NEAR = {1: 0.7, 2: 0.6}
+NEAR = {0: 0.7, 1: 0.7, 2: 0.6}
 SAME_SESSION = 0.4
 """Shares of a neighbour's lead, by distance in messages and for the rest of the session; fitted, see docs/quality.md."""
 

@@ -271,7 +271,7 @@ class Searcher:
         try:
             extra = neighbours.neighbours_of(context, scored.fused.scores)
             if len(extra):
-                scored = self._score(context.over(np.concatenate([scored.rows, extra])), journal)
+                scored = scored.joined(self._score(context.over(extra), journal))
             gained = neighbours.lift(context.over(scored.rows), scored.fused.scores)
         except StoreError:
             raise
@@ -437,6 +437,26 @@ class Scored:
             cut(self.raw),
             fusion.Fused(
                 fused.scores[keep], cut(fused.contributions), cut(fused.weights), cut(fused.adjustments), fused.max_possible
+            ),
+        )
+
+    def joined(self, other: Scored) -> Scored:
+        """Both, where a memory's score does not depend on the others."""
+
+        def both(one: Mapping[str, Float64], two: Mapping[str, Float64]) -> dict[str, Float64]:
+            return {name: np.concatenate([values, two[name]]) for name, values in one.items()}
+
+        mine, theirs = self.fused, other.fused
+        return Scored(
+            np.concatenate([self.rows, other.rows]),
+            both(self.values, other.values),
+            both(self.raw, other.raw),
+            fusion.Fused(
+                np.concatenate([mine.scores, theirs.scores]),
+                both(mine.contributions, theirs.contributions),
+                both(mine.weights, theirs.weights),
+                both(mine.adjustments, theirs.adjustments),
+                mine.max_possible,
             ),
         )
 

@@ -42,7 +42,8 @@ class FastAnalyzer:
         """Terms and entities as `analyze` gives them, and the names that known entities may have."""
         text = normalise(text)
         analysis = self._analyze(text)
-        return QueryAnalysis(analysis.terms, analysis.entities, candidate_names(text, analysis.entities))
+        words = tuple((fold(surface), self._lexer.cached_terms(surface)) for surface in self._lexer.surfaces(text))
+        return QueryAnalysis(analysis.terms, analysis.entities, candidate_names(text, analysis.entities), words)
 
     def _analyze(self, text: str) -> Analysis:
         surfaces = self._lexer.surfaces(text)

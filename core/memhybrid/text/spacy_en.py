@@ -97,9 +97,16 @@ class SpacyAnalyzer:
 
     def analyze_query(self, text: str) -> QueryAnalysis:
         """Terms and entities as `analyze` gives them, and the names that known entities may have."""
-        analysis = self.analyze([text])[0]
-        names = candidate_names(normalise(text), analysis.entities)
-        return QueryAnalysis(analysis.terms, analysis.entities, names)
+        text = normalise(text)
+        reading = self._read([text])[0]
+        analysis = self._combine(text, reading)
+        tokens = list(surfaces(text))
+        if reading is None:
+            words = [(surface, self._lexer.cached_terms(surface)) for surface, _ in tokens]
+        else:
+            words = list(self._token_terms(text, tokens, reading))
+        names = candidate_names(text, analysis.entities)
+        return QueryAnalysis(analysis.terms, analysis.entities, names, tuple((fold(s), terms) for s, terms in words))
 
     @property
     def _loaded(self) -> pipeline.Pipeline:
@@ -143,22 +150,27 @@ class SpacyAnalyzer:
         return Analysis(tuple(with_function_names(terms, entities, self._lexer)), entities)
 
     def _terms(self, text: str, tokens: list[tuple[str, int]], reading: _Reading) -> list[str]:
+        terms = [term for _, found in self._token_terms(text, tokens, reading) for term in found]
+        if not terms and tokens:
+            return self._lexer.stop_terms([surface for surface, _ in tokens])
+        return terms
+
+    def _token_terms(
+        self, text: str, tokens: list[tuple[str, int]], reading: _Reading
+    ) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Each token with its terms, none for a stop word."""
         shouting = text.isupper()
-        terms: list[str] = []
         for surface, at in tokens:
             if shouting:
                 surface = surface.lower()  # noqa: PLW2901
             word, lemma = reading.lemmas.get(at, ("", ""))
             if word != surface or not is_plain(surface) or fold(surface) in ENGLISH:
-                terms += self._lexer.cached_terms(surface)
+                yield surface, self._lexer.cached_terms(surface)
                 continue
-            of_lemma = self._lexer.cached_terms(lemma)
-            terms += of_lemma
+            terms = self._lexer.cached_terms(lemma)
             if surface[-3:].lower() == "ing" and lemma != fold(surface):
-                terms += [term for term in self._lexer.cached_terms(surface) if term not in of_lemma]
-        if not terms and tokens:
-            return self._lexer.stop_terms([surface for surface, _ in tokens])
-        return terms
+                terms += tuple(term for term in self._lexer.cached_terms(surface) if term not in terms)
+            yield surface, terms
 
     def _names(self, text: str, reading: _Reading, found: Entities) -> None:
         headline = is_headline(text)
