@@ -1,4 +1,4 @@
-"""The command line: `memhybrid --help`. Needs the extra "cli"; what goes wrong on purpose is one line and exit code 2."""
+"""The command line: `memhybrid --help`. It needs the extra "cli". An error is one line and exit code 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`memhybrid demo`: questions that need different signals, the answers with their signals, and what vectors alone would say."""
+"""`memhybrid demo`: questions that need different signals, the answers, and beside them what vectors alone would say."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memhybrid.explain import shorten
 from memhybrid.memory import HybridMemory
-from memhybrid.profiles import Profile
 from memhybrid.records import Hit, Memory, SearchResult
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console, RenderableType
     from rich.table import Table
+
+    from memhybrid.profiles import Profile
 
 SCOPE = "user_id"
 TOP = 3
@@ -33,10 +35,8 @@ NEEDS = {
     "date": "dates",
     "late_interaction": "meaning word by word (late interaction)",
 }
-SCRIPT_NOTE = (
-    " This embedding model is not meant for the question's script, so the signals above leave its vectors out: try\n"
-    " --embedder local-multilingual"
-)
+LEGEND = "✓ answers the question · every signal lies in 0–1, – where it does not know · the strongest is bold"
+SCRIPT_NOTE = " The model does not read this script: vectors are left out above (try --embedder local-multilingual)"
 Progress = Callable[[int, int], None]
 
 
@@ -89,7 +89,8 @@ def packaged(*, quick: bool = False) -> Material:
     if quick:
         questions = list({q.needs: q for q in reversed(questions)}.values())[::-1]
     users = len({m.metadata[SCOPE] for m in memories})
-    return Material(f"{len(memories)} example memories of {users} people, English and Chinese", memories, questions, True)
+    title = f"{len(memories)} example memories of {users} people, English and Chinese"
+    return Material(title, memories, questions, True)
 
 
 def from_folder(folder: Path, *, quick: bool = False) -> Material:
@@ -117,15 +118,19 @@ def build(material: Material, *, embedder: Any = None, progress: Progress | None
     return memory
 
 
-def ask(memory: HybridMemory, material: Material, profile: Profile, *, progress: Progress | None = None) -> list[Answer]:
+def ask(
+    memory: HybridMemory, material: Material, profile: Profile, *, progress: Progress | None = None
+) -> list[Answer]:
     """Ask every question twice: by the profile, and by vectors alone."""
     answers: list[Answer] = []
     for done, question in enumerate(material.questions, 1):
         view = memory.scoped(**{SCOPE: question.user}) if material.scoped else memory
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*not meant for the script")
-            ours = view.search(question.text, TOP, profile=profile, include_outdated=not question.needs, record_usage=False)
-            vectors = view.search(question.text, TOP, profile="semantic", include_outdated=not question.needs)
+            # Labels of a dataset count memories that have expired as well; the examples show that these stay out.
+            outdated = question.needs is None
+            ours = view.search(question.text, TOP, profile=profile, include_outdated=outdated, record_usage=False)
+            vectors = view.search(question.text, TOP, profile="semantic", include_outdated=outdated)
         answers.append(Answer(question, ours, vectors))
         if progress is not None:
             progress(done, len(material.questions))
@@ -135,14 +140,17 @@ def ask(memory: HybridMemory, material: Material, profile: Profile, *, progress:
 # --- on the screen ---------------------------------------------------------------------------------------------------
 
 
-def show(console: Console, memory: HybridMemory, material: Material, profile: Profile, answers: Sequence[Answer]) -> None:
+def show(
+    console: Console, memory: HybridMemory, material: Material, profile: Profile, answers: Sequence[Answer]
+) -> None:
     """Every question with both answers, then the tally."""
     from rich.padding import Padding
     from rich.rule import Rule
     from rich.text import Text
 
-    console.print(Text.assemble((material.title, "bold"), f" · profile {profile.name} · embedder {memory.embedder.fingerprint.name}"))
-    console.print(Text("✓ answers the question · every signal lies in 0–1, – where it does not know · the strongest is bold", style="dim"))
+    model = memory.embedder.fingerprint.name
+    console.print(Text.assemble((material.title, "bold"), f" · profile {profile.name} · embedder {model}"))
+    console.print(Text(LEGEND, style="dim"))
     for number, answer in enumerate(answers, 1):
         question = answer.question
         console.print()
@@ -150,7 +158,8 @@ def show(console: Console, memory: HybridMemory, material: Material, profile: Pr
         asker = f"{question.user} asks: " if question.user is not None else ""
         console.print(Text.assemble(asker, (question.text, "bold cyan")))
         if question.needs is not None:
-            console.print(Text.assemble("needs ", (NEEDS.get(question.needs, question.needs), "bold"), f": {question.why}"))
+            needs = NEEDS.get(question.needs, question.needs)
+            console.print(Text.assemble("needs ", (needs, "bold"), f": {question.why}"))
         console.print()
         console.print(Padding(_with_signals(answer, profile), (0, 0, 1, 1)))
         console.print(Padding(_by_vectors(answer), (0, 0, 0, 1)))
@@ -202,7 +211,7 @@ def _with_signals(answer: Answer, profile: Profile) -> Table:
     for name in ["score", *names, *extra]:
         made.add_column(name.replace("_", " "), justify="right", min_width=5)
     made.add_column("found by", min_width=8)
-    made.add_column("text", ratio=1)
+    made.add_column("text", ratio=1, overflow="fold")
     for rank, hit in enumerate(hits, 1):
         right = hit.memory.id in answer.question.relevant
         added = {name: detail.contribution for name, detail in hit.details.items()} | dict(hit.adjustments)
@@ -225,7 +234,7 @@ def _by_vectors(answer: Answer) -> Table:
     made = _plain("vectors alone")
     made.add_column("  #", width=4)
     made.add_column("score", justify="right", min_width=5)
-    made.add_column("text", ratio=1)
+    made.add_column("text", ratio=1, overflow="fold")
     for rank, hit in enumerate(answer.vectors.hits, 1):
         right = hit.memory.id in answer.question.relevant
         made.add_row(_place(rank, right), Text(f"{hit.score:.3f}"), _text(hit, right))
@@ -244,8 +253,9 @@ def _summary(profile: Profile, answers: Sequence[Answer]) -> Table:
         made.add_column(f"{name}\ntop {TOP}", justify="right")
 
     def row(label: str, some: Sequence[Answer], style: str = "") -> None:
-        counts = [sum(a.found(r(a), n) for a in some) for r in (lambda a: a.ours, lambda a: a.vectors) for n in (1, TOP)]
-        made.add_row(label, str(len(some)), *map(str, counts), style=style)
+        ours = [sum(a.found(a.ours, n) for a in some) for n in (1, TOP)]
+        vectors = [sum(a.found(a.vectors, n) for a in some) for n in (1, TOP)]
+        made.add_row(label, str(len(some)), *map(str, [*ours, *vectors]), style=style)
 
     for needs in dict.fromkeys(a.question.needs for a in answers if a.question.needs):
         row(NEEDS.get(needs, needs), [a for a in answers if a.question.needs == needs])

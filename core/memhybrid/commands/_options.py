@@ -5,27 +5,34 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from memhybrid.errors import ConfigError, InputError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
 WIDTH = 100
 """Columns where the output is no terminal and COLUMNS does not say."""
 
 DatasetDir = Annotated[
-    Path, typer.Argument(metavar="DATASET_DIR", help="A folder in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv.")
+    Path,
+    typer.Argument(metavar="DATASET_DIR", help="A folder in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."),
 ]
 ProfileOption = Annotated[
-    str, typer.Option("--profile", metavar="P", help="semantic, bm25, mem0, tipsy, balanced, best, or a profile's .json file.")
+    str,
+    typer.Option(
+        "--profile", metavar="P", help="semantic, bm25, mem0, tipsy, balanced, best, or a profile's .json file."
+    ),
 ]
 EmbedderOption = Annotated[
-    str, typer.Option("--embedder", metavar="E", help="local (English), local-multilingual, hash, or package.module:name.")
+    str,
+    typer.Option("--embedder", metavar="E", help="local (English), local-multilingual, hash, or package.module:name."),
 ]
 AnalyzerOption = Annotated[
     str, typer.Option("--analyzer", metavar="A", help="auto, spacy, fast, or the name of a spaCy pipeline.")
@@ -58,13 +65,18 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+def progress(label: str) -> Generator[Callable[[int, int], None], None, None]:
     """A bar on stderr that goes away when the work is done; a function (done, total) moves it."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     err = console(stderr=True)
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=err, transient=True,
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
         disable=not err.is_terminal,
     )
     with bar:

@@ -12,7 +12,7 @@ from memhybrid.commands._options import EmbedderOption, ProfileOption, console, 
 
 def demo(
     dataset_dir: Annotated[
-        Path | None, typer.Argument(metavar="[DATASET_DIR]", help="Your own labelled data in BEIR layout instead of the examples.")
+        Path | None, typer.Argument(metavar="[DATASET_DIR]", help="Your own labelled data in BEIR layout.")
     ] = None,
     embedder: EmbedderOption = "local",
     profile: ProfileOption = "balanced",

@@ -32,7 +32,9 @@ def evaluate(
     profile: ProfileOption = "balanced",
     embedder: EmbedderOption = "local",
     analyzer: AnalyzerOption = "auto",
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers to a file as well.")] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers to a file as well.")
+    ] = None,
     limit: LimitOption = None,
 ) -> None:
     """Measure retrieval on labelled data: recall, nDCG, MRR, sessions and latency, in total and by category."""
