@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from memhybrid.embedded import embedded_text
 from memhybrid.errors import EmbedderError, StoreError
 from memhybrid.indexes.cache import Partitions
 from memhybrid.late import pack_tokens
@@ -177,7 +178,7 @@ class Store:
         samples = self.sample(SAMPLE)
         if not samples:
             return
-        again = self.embedder.embed_documents([r.text for r in samples])
+        again = self.embedder.embed_documents([embedded_text(r) for r in samples])
         for record, vector in zip(samples, again, strict=True):
             assert record.vector is not None
             norms = float(np.linalg.norm(record.vector) * np.linalg.norm(vector))
