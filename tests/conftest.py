@@ -14,7 +14,7 @@ from memhybrid import HybridMemory
 from memhybrid.embedders import HashEmbedder
 
 os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+SHARED = Path(os.environ.get("SHARED_FOLDER") or Path(__file__).resolve().parents[2] / "shared")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from memhybrid.errors import ConfigError, MissingExtraError
 
@@ -28,7 +28,7 @@ def script_aware(text: str) -> int:
 def as_counter(counter: Any) -> TokenCounter:
     """A counter from "ceil4", "script", a tiktoken encoding or model name ("tiktoken:cl100k_base"), or a function of a text."""
     if callable(counter):
-        return counter
+        return cast("TokenCounter", counter)
     if counter == "ceil4":
         return ceil4
     if counter == "script":

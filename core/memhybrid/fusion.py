@@ -34,9 +34,7 @@ def max_possible(keyword_hit: bool, boosted: bool) -> float:
     return 1.0 + (1.0 if keyword_hit else 0.0) + (0.5 if boosted else 0.0)
 
 
-def additive(
-    semantic: Float64, bm25: Float64, entity: Float64, *, keyword_hit: bool, boosted: bool
-) -> Fused:
+def additive(semantic: Float64, bm25: Float64, entity: Float64, *, keyword_hit: bool, boosted: bool) -> Fused:
     """min((semantic + bm25 + entity) / max_possible, 1): spec section 1. NaN counts as 0."""
     most = max_possible(keyword_hit, boosted)
     parts = {"semantic": np.nan_to_num(semantic), "bm25": np.nan_to_num(bm25), "entity": np.nan_to_num(entity)}
@@ -50,7 +48,9 @@ def additive(
     )
 
 
-def weighted(values: Mapping[str, Float64], weights: Mapping[str, float], adjustments: Mapping[str, Float64] | None = None) -> Fused:
+def weighted(
+    values: Mapping[str, Float64], weights: Mapping[str, float], adjustments: Mapping[str, Float64] | None = None
+) -> Fused:
     """clamp(Σ weight · value + adjustments, 0, 1): spec section 2. What a signal does not know counts as UNKNOWN says."""
     size = len(next(iter(values.values())))
     contributions: dict[str, Float64] = {}

@@ -21,7 +21,7 @@ DIMENSIONS = 128
 TOKEN_BYTES = DIMENSIONS // 2
 MAX_TOKENS = 96
 """Longer memories have neighbouring tokens averaged until this many are left."""
-FLOOR_COSINE = 0.1
+FLOOR_COSINE = 0.2
 """Cosines up to here are no match; unrelated tokens often reach it."""
 _BLAS_SINGLE = 200_000
 """Multiplications up to which OpenBLAS stays on one thread (its bound is 262,144)."""
@@ -89,13 +89,15 @@ def _product(rows: Float32, query: Float32) -> Float32:
     columns = np.ascontiguousarray(query.T)
     out = np.empty((len(rows), len(query)), dtype=np.float32)
     if whole:
-        np.matmul(rows[:whole].reshape(-1, block, rows.shape[1]), columns, out=out[:whole].reshape(-1, block, len(query)))
+        np.matmul(
+            rows[:whole].reshape(-1, block, rows.shape[1]), columns, out=out[:whole].reshape(-1, block, len(query))
+        )
     out[whole:] = rows[whole:] @ columns
     return out
 
 
 def maxsim(query: QueryTokens, memories: Sequence[bytes | None]) -> Float64:
-    """Weighted mean of max(0, (best cosine - 0.1) / 0.9) over the query's tokens; NaN where a memory has no tokens."""
+    """Weighted mean of max(0, (best cosine - 0.2) / 0.8) over the query's tokens; NaN where a memory has no tokens."""
     out = np.full(len(memories), np.nan)
     total = float(query.weights.sum())
     sizes = np.array([0 if m is None else len(m) // TOKEN_BYTES for m in memories], dtype=np.intp)
@@ -111,4 +113,4 @@ def maxsim(query: QueryTokens, memories: Sequence[bytes | None]) -> Float64:
     matched = np.maximum(0.0, (best - FLOOR_COSINE) / (1.0 - FLOOR_COSINE))
     out[known] = (matched * query.weights).sum(axis=1) / total
     # Six digits: a matrix product rounds by its shape, and a score must not depend on what else is scored.
-    return np.round(np.minimum(out, 1.0), 6)
+    return np.round(np.minimum(out, 1.0), 6).astype(np.float64)

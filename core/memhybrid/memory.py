@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
+from typing_extensions import Self
 
 from memhybrid.concurrency import in_thread
 from memhybrid.embedders import as_embedder
@@ -18,7 +20,7 @@ from memhybrid.errors import ConfigError, FilterError, InputError, ScopeError
 from memhybrid.indexes.partition import View
 from memhybrid.listing import sort_rows
 from memhybrid.profiles import Profile, as_profile
-from memhybrid.records import Memory, SearchResult
+from memhybrid.records import Memory, SearchResult, WriteEvent
 from memhybrid.scope import Filter, Node, Scopes, compile_filter
 from memhybrid.search import Searcher
 from memhybrid.signals.context import Request
@@ -41,7 +43,9 @@ class MemoryView:
     Made by `HybridMemory.scoped(…)`; a HybridMemory is itself a view without bounds.
     """
 
-    def __init__(self, store: Store, profile: Profile, bound: Mapping[str, Any], *, consistency: str, strict: bool) -> None:
+    def __init__(
+        self, store: Store, profile: Profile, bound: Mapping[str, Any], *, consistency: str, strict: bool
+    ) -> None:
         self._store = store
         self._profile = profile
         self._bound = dict(bound)
@@ -89,11 +93,11 @@ class MemoryView:
         if not values:
             raise ScopeError("scoped: give at least one value, as in memory.scoped(user_id='u1')")
         for key, value in values.items():
-            if isinstance(value, np.generic):
-                value = values[key] = value.item()
-            if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-                raise ScopeError(f"scoped: {key!r} is {value!r}; give a non-empty string or an int")
-            if key in self._bound and self._bound[key] != value:
+            plain = value.item() if isinstance(value, np.generic) else value
+            values[key] = plain
+            if isinstance(plain, bool) or not isinstance(plain, str | int) or plain == "":
+                raise ScopeError(f"scoped: {key!r} is {plain!r}; give a non-empty string or an int")
+            if key in self._bound and self._bound[key] != plain:
                 raise ScopeError(f"scoped: {key!r} is bound already and cannot be changed")
         return MemoryView(
             self._store, self._profile, {**self._bound, **values}, consistency=self._consistency, strict=self._strict
@@ -224,7 +228,9 @@ class MemoryView:
             k=positive(k, "k", most=MAX_K),
             scope=self._partition(where),
             where=self._filter(where),
-            embedding=None if embedding is None else clean_vector(embedding, "embedding", self._store.sidecar.dimension),
+            embedding=None
+            if embedding is None
+            else clean_vector(embedding, "embedding", self._store.sidecar.dimension),
             min_score=optional_number(min_score, "min_score"),
             max_tokens=None if tokens is None else int(tokens),
             record_usage=record_usage,
@@ -253,7 +259,9 @@ class MemoryView:
         """
         return self._writer.add(memories, scope=self._bound, progress=progress)
 
-    def update(self, id: str, text: str | None = None, metadata: Mapping[str, Any] | None = None, *, embedding: Any = None) -> None:  # noqa: A002 - the word users expect
+    def update(
+        self, id: str, text: str | None = None, metadata: Mapping[str, Any] | None = None, *, embedding: Any = None
+    ) -> None:
         """Change a memory. Metadata is merged (None removes a key); `updated_at`, where a memory has it, becomes now."""
         self._require_mine([id])
         partition = self._partition(None)
@@ -385,7 +393,9 @@ class HybridMemory(MemoryView):
     cannot be pickled (open it again from its path instead), nor used across a fork.
     """
 
-    def __init__(self, store: Store, profile: Profile, *, key: tuple[str, ...] | None, consistency: str, strict: bool) -> None:
+    def __init__(
+        self, store: Store, profile: Profile, *, key: tuple[str, ...] | None, consistency: str, strict: bool
+    ) -> None:
         super().__init__(store, profile, {}, consistency=consistency, strict=strict)
         self._finalizer = weakref.finalize(self, let_go, key, store)
 
@@ -447,7 +457,9 @@ class HybridMemory(MemoryView):
                     lock.release(folder)
 
         key = ("folder", str(folder), collection, str(read_only), *options.key())
-        return cls(shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict)
+        return cls(
+            shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict
+        )
 
     @classmethod
     def attach(
@@ -479,11 +491,17 @@ class HybridMemory(MemoryView):
 
         def make() -> Store:
             return options.store(
-                backend, state=state, lock_folder=folder, staleness=_seconds(staleness), late_interaction=late_interaction
+                backend,
+                state=state,
+                lock_folder=folder,
+                staleness=_seconds(staleness),
+                late_interaction=late_interaction,
             )
 
         key = ("attached", backend.identity, str(state or id(backend.client)), *options.key())
-        return cls(shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict)
+        return cls(
+            shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict
+        )
 
     @classmethod
     def connect(
@@ -522,10 +540,16 @@ class HybridMemory(MemoryView):
 
         def make() -> Store:
             return options.store(
-                backend, state=state, lock_folder=state, staleness=_seconds(staleness), late_interaction=late_interaction
+                backend,
+                state=state,
+                lock_folder=state,
+                staleness=_seconds(staleness),
+                late_interaction=late_interaction,
             )
 
-        return cls(shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict)
+        return cls(
+            shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict
+        )
 
     # --- upkeep ------------------------------------------------------------------------------------------------------
 
@@ -543,10 +567,7 @@ class HybridMemory(MemoryView):
 
     def touched(self, ids: Iterable[str]) -> SyncReport:
         """Tell the store that these ids were written or deleted elsewhere: they are read back from Chroma."""
-        before = self._store.backend.change_token()
-        report = self._syncer.reread(ids)
-        del before
-        return report
+        return self._syncer.reread(ids)
 
     def sync(self) -> SyncReport:
         """Compare the whole collection with the indexes and mend what differs."""
@@ -563,7 +584,7 @@ class HybridMemory(MemoryView):
         with self._store.write_lock:
             self._store.sidecar.compact()
 
-    def subscribe(self, listener: Callable[[Any], None]) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[WriteEvent], object]) -> Callable[[], None]:
         """Call `listener(WriteEvent)` after each write, whoever made it; returns a function that ends the subscription."""
         if not callable(listener):
             raise InputError(f"listener: expected a function, got {type(listener).__name__}")
@@ -606,10 +627,12 @@ class HybridMemory(MemoryView):
         """Let go of the store; it is closed when nobody uses it any more."""
         self._finalizer()
 
-    def __enter__(self) -> HybridMemory:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __copy__(self) -> HybridMemory:
@@ -625,7 +648,9 @@ class HybridMemory(MemoryView):
 class _Options:
     """The arguments that all three doors share, checked."""
 
-    def __init__(self, embedder: Any, profile: Profile, scopes: Scopes, analyzer: Any, bm25: str, budget: int | None) -> None:
+    def __init__(
+        self, embedder: Any, profile: Profile, scopes: Scopes, analyzer: Any, bm25: str, budget: int | None
+    ) -> None:
         self.embedder = embedder
         self.profile = profile
         self.scopes = scopes
@@ -653,7 +678,9 @@ class _Options:
             raise ConfigError(f"bm25: expected 'memhybrid' or 'rank-bm25', got {bm25!r}")
         if budget is not None:
             budget = positive(budget, "memory_budget", most=2**62)
-        return cls(as_embedder(embedder), as_profile(profile), Scopes.of(scope_key), default_analyzer(analyzer), bm25, budget)
+        return cls(
+            as_embedder(embedder), as_profile(profile), Scopes.of(scope_key), default_analyzer(analyzer), bm25, budget
+        )
 
     def key(self) -> tuple[str, ...]:
         return (*self.scopes.keys, self.analyzer.fingerprint, self.bm25)
@@ -702,10 +729,8 @@ def _seconds(value: Any) -> float:
 
 def _drop_collection(client: Any, name: str) -> None:
     """An in-memory collection goes with its object."""
-    try:
+    with suppress(Exception):  # at interpreter exit Chroma may be gone already
         client.delete_collection(name)
-    except Exception:  # noqa: BLE001, S110 - at interpreter exit Chroma may be gone already
-        pass
 
 
 __all__ = ["FilterError", "HybridMemory", "MemoryView"]

@@ -64,7 +64,7 @@ class Profile(BaseModel):
     bm25_variant: Literal["lucene", "okapi", "plus", "l"] = "lucene"
     bm25_k1: float = Field(default=1.5, ge=0, le=100)
     bm25_b: float = Field(default=0.75, ge=0, le=1)
-    bm25_half: float = Field(default=3.0, gt=0)
+    bm25_half: float = Field(default=1.0, gt=0)
     context: bool = False
     context_expand: int = Field(default=40, ge=0, le=1_000)
     adjustments: bool = False
@@ -83,7 +83,7 @@ class Profile(BaseModel):
     deadline_s: float = Field(default=1.35, gt=0)
     rerank_min_left_s: float = Field(default=0.40, ge=0)
     max_tokens: int | None = Field(default=None, ge=0)
-    token_counter: str = "script"
+    token_counter: str = "script"  # noqa: S105 - tokens of text
     record_usage: bool = False
     entity_vectors: bool = False
     fields: FieldMap = FieldMap()
@@ -134,7 +134,11 @@ class Profile(BaseModel):
         dependent = sum(moving.values()) + self.signals.get("range", 0.0)
         independent = sum(still.values())
         named = f"query-dependent {moving or '{}'} against query-independent {still}"
-        if independent and dependent <= DOMINANCE_REFUSE * independent * (1 + 1e-9) and not self.allow_query_independent:
+        if (
+            independent
+            and dependent <= DOMINANCE_REFUSE * independent * (1 + 1e-9)
+            and not self.allow_query_independent
+        ):
             raise ValueError(
                 f"results would not follow the query: {named}. Lower the latter, or say allow_query_independent=True"
             )
@@ -259,7 +263,7 @@ class Profile(BaseModel):
             order_by_updated=True,
             importance_scale=100.0,
             rerank="auto",
-            token_counter="ceil4",
+            token_counter="ceil4",  # noqa: S106 - tokens of text
             record_usage=True,
         )
 
@@ -269,21 +273,24 @@ class Profile(BaseModel):
         return cls(
             name="balanced",
             sources=("semantic_covered", "bm25", "entity", "date"),
-            signals={"semantic_covered": 0.1, "bm25_calibrated": 0.3, "late": 0.6, "date": 0.2},
+            signals={"semantic_covered": 0.1, "bm25_calibrated": 0.2, "late": 0.7, "date": 0.2},
             fusion="renormalised",
             pool_factor=10,
             pool_min=150,
             pool_max=1_000,
-            exhaustive_up_to=300,
+            exhaustive_up_to=400,
             bm25_k1=1.2,
             bm25_b=0.5,
             context=True,
+            recommended_min_score=0.30,
         )
 
     @classmethod
     def best(cls) -> Profile:
         """`balanced` with more candidates: slower, a little better."""
-        return cls.balanced().replace(name="best", pool_min=500, pool_max=2_000, exhaustive_up_to=5_000, context_expand=200)
+        return cls.balanced().replace(
+            name="best", pool_min=500, pool_max=2_000, exhaustive_up_to=5_000, context_expand=200
+        )
 
 
 SHIPPED = {

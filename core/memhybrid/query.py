@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from memhybrid.indexes.bm25 import Bm25Params, Bm25State
+from memhybrid.indexes.bm25 import Bm25State
 from memhybrid.indexes.vectors import unit
 from memhybrid.late import QueryTokens, is_word, project
 from memhybrid.profiles import Profile
@@ -24,14 +24,19 @@ MAX_QUERY_CHARACTERS = 20_000
 Failed = Callable[[str, Exception], None]
 
 
-def embed_queries(store: Store, requests: Sequence[Request], profile: Profile, failed: Failed) -> list[tuple[Float32 | None, TokenVectors | None]]:
+Vectors = tuple[Float32 | None, TokenVectors | None]
+
+
+def embed_queries(store: Store, requests: Sequence[Request], profile: Profile, failed: Failed) -> list[Vectors]:
     """Vector and tokens of each query in one call to the embedder; (None, None) where there are none or the embedder failed."""
-    out: list[tuple[Float32 | None, TokenVectors | None]] = [
-        (None if r.embedding is None else unit(r.embedding), None) for r in requests
-    ]
+    out: list[Vectors] = [(None if r.embedding is None else unit(r.embedding), None) for r in requests]
     needs_vector = any(name.startswith("semantic") for name in (*profile.signals, *profile.sources))
     wants_tokens = profile.signals.get("late", 0.0) > 0 and store.late_interaction
-    wanted = [i for i, r in enumerate(requests) if r.query.strip() and ((r.embedding is None and needs_vector) or wants_tokens)]
+    wanted = [
+        i
+        for i, r in enumerate(requests)
+        if r.query.strip() and ((r.embedding is None and needs_vector) or wants_tokens)
+    ]
     dimension = store.sidecar.dimension
     if not wanted or not (needs_vector or wants_tokens) or dimension is None:
         return out
@@ -41,11 +46,13 @@ def embed_queries(store: Store, requests: Sequence[Request], profile: Profile, f
         embedder = store.embedder
         if wants_tokens and isinstance(embedder, TokenEmbedder):
             vectors, tokens = embedder.encode(texts)
-            token_list: list[TokenVectors | None] = list(tokens)
+            token_list: Sequence[TokenVectors | None] = tokens
         else:
             vectors, token_list = embedder.embed_query(texts), [None] * len(texts)
         if vectors.shape != (len(texts), dimension) or not np.isfinite(vectors).all():
-            raise ValueError(f"the embedder gave an array of shape {vectors.shape} for {len(texts)} queries of {dimension} dimensions")
+            raise ValueError(
+                f"the embedder gave shape {vectors.shape} for {len(texts)} queries of {dimension} dimensions"
+            )
     except Exception as error:  # noqa: BLE001 - the search goes on without the semantic signal, and the trace says so
         failed("embedder", error)
         return out
@@ -58,7 +65,6 @@ def embed_queries(store: Store, requests: Sequence[Request], profile: Profile, f
 def features(
     store: Store,
     request: Request,
-    profile: Profile,
     vector: Float32 | None,
     tokens: TokenVectors | None,
     lexical: Bm25State,
@@ -75,7 +81,7 @@ def features(
     covered = request.embedding is not None or not text.strip() or store.covers(text)
     weighted = None
     if tokens is not None and covered:
-        weighted = _weighted_tokens(tokens, analysis, lexical, profile.bm25)
+        weighted = _weighted_tokens(tokens, analysis, lexical)
     return QueryFeatures(
         text=text,
         terms=analysis.terms,
@@ -88,7 +94,7 @@ def features(
     )
 
 
-def _weighted_tokens(tokens: TokenVectors, analysis: QueryAnalysis, lexical: Bm25State, parameters: Bm25Params) -> QueryTokens | None:
+def _weighted_tokens(tokens: TokenVectors, analysis: QueryAnalysis, lexical: Bm25State) -> QueryTokens | None:
     """Token vectors with the weight of the word that each belongs to; punctuation is left out."""
     words = _words(tokens.tokens)
     terms_of = dict(analysis.words)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def as_score(reranker: Any) -> Score:
     if hasattr(reranker, "predict") and type(reranker).__name__ == "CrossEncoder":
         return _cross_encoder(reranker)
     if callable(reranker):
-        return reranker
+        return cast("Score", reranker)
     raise ConfigError(f"reranker: expected a function (query, texts) → scores, got {type(reranker).__name__}")
 
 

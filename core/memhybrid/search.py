@@ -80,7 +80,9 @@ class Searcher:
         stale = self._syncer.ensure_fresh(strong=strong)
         if stale:
             shared.degraded.append(stale)
-        shared.degraded.extend(f"{piece} is not installed; see memory.stats()" for piece in self._store.analyzer.missing if strict)
+        shared.degraded.extend(
+            f"{piece} is not installed; see memory.stats()" for piece in self._store.analyzer.missing if strict
+        )
         shared.lap("freshness")
         vectors = embed_queries(self._store, requests, profile, shared.failed)
         shared.lap("embed")
@@ -124,7 +126,7 @@ class Searcher:
     ) -> SearchResult:
         """The path of one query, top to bottom."""
         view = self._store.partitions.get(request.scope).view()
-        query = features(self._store, request, profile, *vector, view.lexical, journal.failed)
+        query = features(self._store, request, *vector, view.lexical, journal.failed)
         if scan is not None and len(scan) == view.n:
             query = _with_scan(query, scan)
         mask = view.mask(_with_validity(view, request, profile))
@@ -154,7 +156,9 @@ class Searcher:
 
     # --- candidates --------------------------------------------------------------------------------------------------
 
-    def _candidates(self, context: SignalContext, journal: Journal) -> tuple[NDArray[np.intp], dict[str, NDArray[np.intp]]]:
+    def _candidates(
+        self, context: SignalContext, journal: Journal
+    ) -> tuple[NDArray[np.intp], dict[str, NDArray[np.intp]]]:
         request, profile, view = context.request, context.profile, context.view
         if not view.count:
             return context.rows, {}
@@ -164,7 +168,12 @@ class Searcher:
         rows, brought = recall(context, profile.pool_size(request.k), journal.failed)
         if view.count <= profile.exhaustive_up_to and request.has_query:
             rows = view.living() if context.mask is None else np.flatnonzero(context.mask)
-        if len(rows) < request.k and request.has_query and profile.min_score is None and profile.fusion == "renormalised":
+        if (
+            len(rows) < request.k
+            and request.has_query
+            and profile.min_score is None
+            and profile.fusion == "renormalised"
+        ):
             rows = self._filled(context, rows)
         return rows, brought
 
@@ -196,7 +205,7 @@ class Searcher:
                 known = {**known, **made}
             partition.entity_vectors = known
             context.shared["entity_vectors"] = {name: known[name] for name in names}
-            context.embed_names = lambda keys: store.embedder.embed_query(keys)
+            context.embed_names = store.embedder.embed_query
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - without entities the search goes on, and the trace says so
@@ -233,7 +242,9 @@ class Searcher:
         return self._fuse(context, values, raw, weights)
 
     @staticmethod
-    def _fuse(context: SignalContext, values: dict[str, Float64], raw: dict[str, Float64], weights: dict[str, float]) -> Scored:
+    def _fuse(
+        context: SignalContext, values: dict[str, Float64], raw: dict[str, Float64], weights: dict[str, float]
+    ) -> Scored:
         profile, rows = context.profile, context.rows
         if profile.fusion == "additive":
             semantic = values["semantic"]
@@ -378,7 +389,9 @@ class Searcher:
                 )
         adjustments = {name: float(v[position]) for name, v in fused.adjustments.items() if v[position] != 0}
         sources = tuple(name for name, rows in brought.items() if row in rows) or ("context",)
-        return Hit(view.memory(row), score, signals, details, tuple(s.removesuffix("_covered") for s in sources), adjustments)
+        return Hit(
+            view.memory(row), score, signals, details, tuple(s.removesuffix("_covered") for s in sources), adjustments
+        )
 
     def _record_usage(self, request: Request, profile: Profile, hits: Sequence[Hit], journal: Journal) -> None:
         wanted = profile.record_usage if request.record_usage is None else request.record_usage
@@ -436,7 +449,11 @@ class Scored:
             cut(self.values),
             cut(self.raw),
             fusion.Fused(
-                fused.scores[keep], cut(fused.contributions), cut(fused.weights), cut(fused.adjustments), fused.max_possible
+                fused.scores[keep],
+                cut(fused.contributions),
+                cut(fused.weights),
+                cut(fused.adjustments),
+                fused.max_possible,
             ),
         )
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from memhybrid.embedded import embedded_text
 from memhybrid.errors import EmbedderError, StoreError
+from memhybrid.indexes.bm25 import PackedTerms
 from memhybrid.indexes.cache import Partitions
 from memhybrid.late import pack_tokens
 from memhybrid.protocols import Analysis, Analyzer, Embedder, Fingerprint, Float32, TokenEmbedder, WriteListener
@@ -23,7 +24,6 @@ from memhybrid.scope import Scopes
 from memhybrid.state import lock
 from memhybrid.state.ledger import Ledger
 from memhybrid.state.sidecar import FORMAT, CachedMemory, Sidecar
-from memhybrid.indexes.bm25 import PackedTerms
 from memhybrid.values import content_hash
 
 log = logging.getLogger("memhybrid")
@@ -91,7 +91,9 @@ class Store:
             dimension = int(stored) if stored else None
             known = made.get_meta("format")
             if known is not None and known != FORMAT and not writable:
-                raise StoreError(f"the state in {folder} has format {known}, this version reads {FORMAT}; open it for writing once")
+                raise StoreError(
+                    f"the state in {folder} has format {known}, this version reads {FORMAT}; open it for writing once"
+                )
             healthy = known in (None, FORMAT)
         except StoreError:
             if folder is None or not writable:
@@ -204,7 +206,10 @@ class Store:
     # --- analysis and embedding --------------------------------------------------------------------------------------
 
     def analyse(
-        self, records: Sequence[StoredRecord], tokens: Sequence[bytes | None] | None = None, analyses: Sequence[Analysis] | None = None
+        self,
+        records: Sequence[StoredRecord],
+        tokens: Sequence[bytes | None] | None = None,
+        analyses: Sequence[Analysis] | None = None,
     ) -> list[CachedMemory]:
         """Records, which have vectors, as the cache keeps them."""
         done = list(analyses) if analyses is not None else self.analyzer.analyze([r.text for r in records])
@@ -212,7 +217,9 @@ class Store:
         for i, (record, analysis) in enumerate(zip(records, done, strict=True)):
             vector = record.vector
             if vector is None:
-                vector = np.full(self.sidecar.dimension or self.embedder.fingerprint.dimension, np.nan, dtype=np.float32)
+                vector = np.full(
+                    self.sidecar.dimension or self.embedder.fingerprint.dimension, np.nan, dtype=np.float32
+                )
             out.append(
                 CachedMemory(
                     id=record.id,
@@ -244,7 +251,9 @@ class Store:
         """Vectors, and packed token vectors where the embedder has them and they mean something."""
         if self.late_interaction and isinstance(self.embedder, TokenEmbedder):
             vectors, tokens = self.embedder.encode(texts)
-            packed = [pack_tokens(t) if self.embedder.covers(text) else None for t, text in zip(tokens, texts, strict=True)]
+            packed = [
+                pack_tokens(t) if self.embedder.covers(text) else None for t, text in zip(tokens, texts, strict=True)
+            ]
             return vectors, packed
         return self.embedder.embed_documents(texts), None
 
@@ -281,7 +290,9 @@ class Store:
         if self.closed:
             raise StoreError("this store is closed; open it again")
         if os.getpid() != self._pid:
-            raise StoreError("this store was opened before the process forked; open it in the child (or use the spawn start method)")
+            raise StoreError(
+                "this store was opened before the process forked; open it in the child (or use the spawn start method)"
+            )
 
     def check_writable(self) -> None:
         """StoreError where nothing may be written."""
@@ -318,7 +329,9 @@ def shared(key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder) 
             store, count = found
             mine, theirs = embedder.fingerprint, store.embedder.fingerprint
             if mine != theirs:
-                raise EmbedderError(f"this store is already open with {theirs}; it cannot be opened with {mine} at the same time")
+                raise EmbedderError(
+                    f"this store is already open with {theirs}; it cannot be opened with {mine} at the same time"
+                )
             _open_stores[key] = (store, count + 1)
             return store
         store = make()

@@ -121,7 +121,11 @@ class Syncer:
             if stored_dimension is not None and store.sidecar.dimension is None:
                 store.sidecar.vectors(int(stored_dimension))
             store.partitions.drop()
-        return None if stored == token else "this reader is stale: the writer has not indexed the collection's last changes yet"
+        return (
+            None
+            if stored == token
+            else "this reader is stale: the writer has not indexed the collection's last changes yet"
+        )
 
     def _follow(self, token: str) -> None:
         """Catch up with a local folder, by the rows written since the last token where that is known."""
@@ -233,7 +237,11 @@ class Syncer:
                 for start in range(0, len(changed), CHUNK):
                     self.apply(changed[start : start + CHUNK], [])
                 fresh = sum(1 for r in changed if r.id not in known)
-                added, updated, unchanged = added + fresh, updated + len(changed) - fresh, unchanged + len(page) - len(changed)
+                added, updated, unchanged = (
+                    added + fresh,
+                    updated + len(changed) - fresh,
+                    unchanged + len(page) - len(changed),
+                )
             gone = [i for i in known if i not in seen]
             # Rows may shift between pages while others delete: only what really is gone counts.
             present = {r.id for r in store.backend.get(gone, vectors=False)} if gone else set()
@@ -267,9 +275,8 @@ class Syncer:
                 problems.append(f"{outside} memories lack a scope key {store.scopes.keys} and cannot be found")
             for scope in store.sidecar.scopes():
                 problems.extend(self._verify_scope(scope))
-            for identifier in store.ledger.export() if not store.read_only else ():
-                if identifier not in hashes:
-                    problems.append(f"{identifier!r}: in the usage ledger, not in Chroma")
+            counted = () if store.read_only else store.ledger.export()
+            problems.extend(f"{i!r}: in the usage ledger, not in Chroma" for i in counted if i not in hashes)
         return VerifyReport(len(seen), tuple(problems))
 
     def _verify_scope(self, scope: str) -> list[str]:

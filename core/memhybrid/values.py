@@ -71,11 +71,15 @@ def clean_metadata(metadata: Any, owner: str) -> dict[str, Any]:
 
 def _clean_value(value: Any, where: str) -> Any:
     if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        items = [_clean_scalar(item, where) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+        items = [
+            _clean_scalar(item, where) for item in (sorted(value) if isinstance(value, set | frozenset) else value)
+        ]
         kinds = {type(item) for item in items}
         if len(kinds) != 1:
             problem = "is an empty list" if not items else "mixes types in one list"
-            raise MetadataError(f"{where} {problem}; Chroma stores non-empty lists of one type; leave the key out or use text")
+            raise MetadataError(
+                f"{where} {problem}; Chroma stores non-empty lists of one type; leave the key out or use text"
+            )
         return items
     return _clean_scalar(value, where)
 
@@ -85,9 +89,7 @@ def _clean_scalar(value: Any, where: str) -> Any:
         value = value.value
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         if not -(2**63) <= value < 2**63:
             raise MetadataError(f"{where} is {value}: integers beyond 64 bits lose digits in Chroma; store it as text")
         return int(value)
@@ -95,6 +97,8 @@ def _clean_scalar(value: Any, where: str) -> Any:
         if not math.isfinite(value):
             raise MetadataError(f"{where} is {value!r}, which Chroma turns into nothing; leave the key out instead")
         return float(value)
+    if isinstance(value, bool):
+        return value
     if isinstance(value, str):
         return clean_text(str(value), where)
     if isinstance(value, datetime | date):
@@ -137,9 +141,9 @@ def as_memory(item: Any, position: int) -> Memory:
 
 def as_memories(items: Any) -> list[Memory]:
     """The items of `add`; one item alone is a list of one."""
-    if isinstance(items, str | Memory):
-        items = [items]
-    elif isinstance(items, tuple) and len(items) == 2 and isinstance(items[0], str) and isinstance(items[1], Mapping):
+    if isinstance(items, str | Memory) or (
+        isinstance(items, tuple) and len(items) == 2 and isinstance(items[0], str) and isinstance(items[1], Mapping)
+    ):
         items = [items]
     if isinstance(items, Mapping) or not isinstance(items, Iterable):
         raise InputError(f"memories: expected a list of str, Memory or (text, metadata), got {type(items).__name__}")
@@ -153,7 +157,9 @@ def content_hash(text: str, metadata: Mapping[str, Any]) -> bytes:
     """
     digest = blake2b(digest_size=16)
     digest.update(text.encode("utf-8", "surrogatepass"))
-    digest.update(b"\x00" + json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    digest.update(
+        b"\x00" + json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    )
     return digest.digest()
 
 

@@ -76,7 +76,9 @@ class Writer:
             seen.add(identifier)
             text = clean_text(memory.text, f"{owner}: text")
             metadata = self._scoped_metadata(clean_metadata(memory.metadata, owner), scope, owner)
-            given = None if memory.embedding is None else clean_vector(memory.embedding, f"{owner}: embedding", dimension)
+            given = (
+                None if memory.embedding is None else clean_vector(memory.embedding, f"{owner}: embedding", dimension)
+            )
             if given is not None and dimension is None:
                 dimension = given.size
             drafts.append(Draft(identifier, text, metadata, given))
@@ -86,7 +88,9 @@ class Writer:
         scopes = self._store.scopes
         for key, value in (scope or {}).items():
             if key in metadata and (metadata[key] != value or type(metadata[key]) is not type(value)):
-                raise ScopeError(f"{owner}: metadata {key!r} is {metadata[key]!r}, but this view is bound to another value")
+                raise ScopeError(
+                    f"{owner}: metadata {key!r} is {metadata[key]!r}, but this view is bound to another value"
+                )
             metadata[key] = value
         if scopes.of_metadata(metadata) is None:
             raise ScopeError(
@@ -111,7 +115,9 @@ class Writer:
 
     # --- vectors -----------------------------------------------------------------------------------------------------
 
-    def _vectors(self, drafts: Sequence[Draft], progress: Progress | None) -> tuple[list[Float32], list[bytes | None] | None]:
+    def _vectors(
+        self, drafts: Sequence[Draft], progress: Progress | None
+    ) -> tuple[list[Float32], list[bytes | None] | None]:
         """A vector for each draft; the embedder is asked for those that came without. Nothing is written yet if it fails."""
         store = self._store
         missing = [i for i, d in enumerate(drafts) if d.given is None]
@@ -143,7 +149,9 @@ class Writer:
             raise EmbedderError(f"the embedder failed, nothing was written: {type(error).__name__}: {error}") from error
         dimension = self._store.sidecar.dimension
         if vectors.shape[0] != len(texts) or (dimension is not None and vectors.shape[1] != dimension):
-            raise EmbedderError(f"the embedder gave vectors of shape {vectors.shape} for {len(texts)} texts; this store has {dimension} dimensions")
+            raise EmbedderError(
+                f"the embedder gave shape {vectors.shape} for {len(texts)} texts; this store has {dimension} dimensions"
+            )
         if not np.isfinite(vectors).all():
             bad = ids[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
             raise EmbedderError(f"memory {bad!r}: the embedder gave NaN or infinite numbers")
@@ -152,7 +160,11 @@ class Writer:
     # --- Chroma, cache, indexes --------------------------------------------------------------------------------------
 
     def _write(
-        self, drafts: Sequence[Draft], vectors: Sequence[Float32], tokens: list[bytes | None] | None, progress: Progress | None
+        self,
+        drafts: Sequence[Draft],
+        vectors: Sequence[Float32],
+        tokens: list[bytes | None] | None,
+        progress: Progress | None,
     ) -> None:
         """Chunk by chunk: while Chroma takes one, the next is analysed."""
         chunks = [range(s, min(s + CHUNK, len(drafts))) for s in range(0, len(drafts), CHUNK)]
@@ -192,14 +204,14 @@ class Writer:
         self._settle(cached, [], token, len(records), [r.id for r in records])
         written.extend(r.id for r in records)
 
-    def _settle(self, cached: list[CachedMemory], gone: list[str], before: str | None, operations: int, ids: Sequence[str]) -> None:
+    def _settle(
+        self, cached: list[CachedMemory], gone: list[str], before: str | None, operations: int, ids: Sequence[str]
+    ) -> None:
         """Cache and indexes; then the change token, unless somebody else wrote in between."""
         store = self._store
         self._syncer.apply_cached(cached, gone)
         after = store.backend.change_token()
-        if before is None or after is None:
-            self._syncer.remember(after)
-        elif int(after) - int(before) == operations:
+        if before is None or after is None or int(after) - int(before) == operations:
             self._syncer.remember(after)
         else:
             others = store.backend.changed_since(before)
@@ -214,7 +226,9 @@ class Writer:
         try:
             self._syncer.reread(ids)
         except StoreError:
-            self._store.warn_once("unread", "Chroma failed and cannot be read back now; the next search or sync() follows it")
+            self._store.warn_once(
+                "unread", "Chroma failed and cannot be read back now; the next search or sync() follows it"
+            )
 
     # --- update ------------------------------------------------------------------------------------------------------
 
@@ -243,16 +257,19 @@ class Writer:
             old_text, old_metadata = stored
             merged = {k: v for k, v in {**old_metadata, **changes}.items() if k not in removed}
             if store.scopes.of_metadata(merged) != partition:
-                raise ScopeError(f"{owner}: an update cannot move a memory to another scope; add it there and delete it here")
+                raise ScopeError(
+                    f"{owner}: an update cannot move a memory to another scope; add it there and delete it here"
+                )
             if merged == old_metadata and new_text in (None, old_text) and embedding is None:
                 return
             if "updated_at" in old_metadata and "updated_at" not in changes and "updated_at" not in removed:
                 merged["updated_at"] = _now_like(old_metadata["updated_at"])
-            given = None if embedding is None else clean_vector(embedding, f"{owner}: embedding", store.sidecar.dimension)
+            given = (
+                None if embedding is None else clean_vector(embedding, f"{owner}: embedding", store.sidecar.dimension)
+            )
             self._rewrite(Draft(identifier, old_text if new_text is None else new_text, merged, given), old_text)
 
     def _rewrite(self, draft: Draft, old_text: str) -> None:
-        store = self._store
         if draft.given is None and draft.text == old_text:
             kept = self._stored_vector(draft.id)
             self._write([Draft(draft.id, draft.text, draft.metadata, kept[0])], [kept[0]], [kept[1]], None)

@@ -60,7 +60,8 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                     except ValueError as error:
                         raise InputError(f"{path}: line {number} is not JSON: {error}") from error
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; expected BEIR layout (corpus.jsonl, queries.jsonl, qrels/test.tsv)") from error
+        layout = "corpus.jsonl, queries.jsonl, qrels/test.tsv"
+        raise InputError(f"cannot read {path}: {error.strerror}; expected BEIR layout ({layout})") from error
 
 
 def load_dataset(folder: str | Path) -> Dataset:
@@ -80,8 +81,10 @@ def load_dataset(folder: str | Path) -> Dataset:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     rows = [row for row in _lines(root / "queries.jsonl") if str(row["_id"]) in qrels]
-    scoped = bool(memories and rows) and all(USER_KEY in m.metadata for m in memories) and all(
-        USER_KEY in (row.get("metadata") or {}) for row in rows
+    scoped = (
+        bool(memories and rows)
+        and all(USER_KEY in m.metadata for m in memories)
+        and all(USER_KEY in (row.get("metadata") or {}) for row in rows)
     )
     queries = []
     for row in rows:

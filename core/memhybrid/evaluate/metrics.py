@@ -30,7 +30,9 @@ def per_query(
     return out
 
 
-def session_recall(ranking: Sequence[str], relevant: Mapping[str, int], session_of: Mapping[str, Any], first: int = 10) -> float:
+def session_recall(
+    ranking: Sequence[str], relevant: Mapping[str, int], session_of: Mapping[str, Any], first: int = 10
+) -> float:
     """Share of the relevant memories' sessions among the first ten distinct sessions of the ranking."""
     wanted = {session_of[i] for i in relevant if i in session_of}
     if not wanted:

@@ -24,7 +24,9 @@ class System(Protocol):
 
     name: str
 
-    def rank(self, query: Query, k: int) -> Sequence[str]: ...
+    def rank(self, query: Query, k: int) -> Sequence[str]:
+        """Ids, best first."""
+        ...
 
 
 class MemorySystem:
@@ -41,7 +43,9 @@ class MemorySystem:
         """Through the same door as everyone."""
         view = self._views.get(query.user)
         if view is None:
-            view = self._views[query.user] = self._memory.scoped(**{USER_KEY: query.user}) if self._scoped else self._memory
+            view = self._views[query.user] = (
+                self._memory.scoped(**{USER_KEY: query.user}) if self._scoped else self._memory
+            )
         return view.search(query.text, k, profile=self._profile, include_outdated=True).ids
 
 

@@ -91,7 +91,9 @@ class Segment:
         """From one entry a posting, in row order."""
         order = np.argsort(hashes, kind="stable")
         sorted_hashes = hashes[order]
-        starts = np.flatnonzero(np.concatenate([[True], sorted_hashes[1:] != sorted_hashes[:-1]])) if len(order) else order
+        starts = (
+            np.flatnonzero(np.concatenate([[True], sorted_hashes[1:] != sorted_hashes[:-1]])) if len(order) else order
+        )
         indptr = np.append(starts, len(order)).astype(np.int32)
         return cls(sorted_hashes[starts], indptr, rows[order], counts[order])
 
@@ -153,9 +155,23 @@ class Bm25State:
             rows, counts = rows[living], counts[living]
         return rows, counts
 
+    def _rows(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+        """`postings`, kept for the next query that asks."""
+        known = self._cache.get(term)
+        if known is None:
+            known = self.postings(term)
+            self._keep(term, known, len(known[0]))
+        return known
+
+    def _keep(self, key: Any, value: Any, size: int) -> None:
+        held = self._cache.get("postings", 0)
+        if held + size <= _CACHED_POSTINGS:
+            self._cache[key] = value
+            self._cache["postings"] = held + size
+
     def document_frequency(self, term: str) -> int:
         """How many live memories contain the term."""
-        return len(self.postings(term_hash(term))[0])
+        return len(self._rows(term_hash(term))[0])
 
     def idf_of(self, term: str) -> float:
         """Lucene's idf of a term; that of a term which no memory has where none has it."""
@@ -201,7 +217,7 @@ class Bm25State:
         known = self._cache.get(key)
         if known is not None:
             return known
-        rows, counts = self.postings(term)
+        rows, counts = self._rows(term)
         idf = self.idf(len(rows), params)
         tf = counts.astype(np.float64)
         norm = 1.0 - params.b + params.b * self.lengths[rows] / (self.average_length or 1.0)
@@ -211,10 +227,7 @@ class Bm25State:
         else:
             scores = idf * (tf * (params.k1 + 1.0) / (tf + params.k1 * norm))
         made = _Postings(rows, scores, float(scores.max()) if len(scores) else 0.0)
-        held = self._cache.get("postings", 0)
-        if held + len(rows) <= _CACHED_POSTINGS:
-            self._cache[key] = made
-            self._cache["postings"] = held + len(rows)
+        self._keep(key, made, len(rows))
         return made
 
     def _query(self, terms: Sequence[str], params: Bm25Params) -> list[tuple[_Postings, int]]:
@@ -240,21 +253,23 @@ class Bm25State:
                 constant += times * params.delta * self.idf(len(postings.rows), params)
         return np.where(hit, total + constant, np.nan)
 
-    def matched(self, terms: Sequence[str], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which rows contain which distinct query term: shape (distinct terms in order, rows)."""
-        distinct = list(dict.fromkeys(terms))
-        out = np.zeros((len(distinct), len(rows)), dtype=np.bool_)
-        for i, term in enumerate(distinct):
-            found = self._scored(term_hash(term), Bm25Params()).rows
+    def share(self, terms: Sequence[str], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The share of the query's distinct terms, weighted by `idf_of`, that each row contains; 0 without terms."""
+        total = 0.0
+        held = np.zeros(len(rows))
+        for term in dict.fromkeys(terms):
+            idf = self.idf_of(term)
+            total += idf
+            found = self._rows(term_hash(term))[0]
             if len(found):
                 at = np.searchsorted(found, rows)
                 at[at == len(found)] = 0
-                out[i] = found[at] == rows
-        return out
+                held[found[at] == rows] += idf
+        return np.clip(held / total, 0.0, 1.0) if total > 0 else held
 
     def hits(self, terms: Sequence[str], mask: NDArray[np.bool_] | None = None) -> NDArray[np.intp]:
         """All live rows that contain a query term (and are in the mask), ascending."""
-        found = [self._scored(term_hash(t), Bm25Params()).rows for t in dict.fromkeys(terms)]
+        found = [self._rows(term_hash(t))[0] for t in dict.fromkeys(terms)]
         rows = np.unique(np.concatenate(found)) if found else np.empty(0, np.int32)
         return (rows if mask is None else rows[mask[rows]]).astype(np.intp)
 
@@ -293,7 +308,7 @@ class Bm25State:
                         at[at == len(later.rows)] = 0
                         same = later.rows[at] == rows
                         buffer[rows[same]] += repeats * later.scores[at[same]]
-                    return _best(rows, buffer[rows], n)
+                    return best_of(rows, buffer[rows], n)
         return self._select(buffer, touched, n)
 
     def _select(self, buffer: NDArray[np.float64], touched: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
@@ -313,10 +328,10 @@ class Bm25State:
             rows = np.unique(np.concatenate(touched))
         else:
             rows = np.empty(0, np.intp)
-        return _best(rows, buffer[rows], n)
+        return best_of(rows, buffer[rows], n)
 
 
-def _best(rows: NDArray[np.intp], scores: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+def best_of(rows: NDArray[np.intp], scores: NDArray[np.float64], n: int) -> NDArray[np.intp]:
     """The n best rows and those that tie with the last of them (to rounding)."""
     if len(rows) <= n:
         return rows

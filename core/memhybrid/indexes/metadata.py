@@ -113,7 +113,9 @@ class Column:
     def nbytes(self) -> int:
         """Approximate resident bytes."""
         groups = sum(80 + 4 * len(rows) for rows in list(self._groups.values()))
-        return groups + self.codes.nbytes() + sum(160 + (len(v) if isinstance(v, str) else 8) for v in list(self.values))
+        return (
+            groups + self.codes.nbytes() + sum(160 + (len(v) if isinstance(v, str) else 8) for v in list(self.values))
+        )
 
 
 class MetadataTable:

@@ -58,9 +58,7 @@ class View:
         """Living rows of those of the ids that exist here, in the order of the ids."""
         rows = self.partition.row_of
         found = (rows.get(i, -1) for i in ids)
-        return np.array(
-            [r for r in found if 0 <= r < self.n and (self.alive is None or self.alive[r])], dtype=np.intp
-        )
+        return np.array([r for r in found if 0 <= r < self.n and (self.alive is None or self.alive[r])], dtype=np.intp)
 
     def living(self) -> Rows:
         """All living rows."""
@@ -88,7 +86,9 @@ class View:
 class Partition:
     """The writer's side of one scope."""
 
-    def __init__(self, scope: str, dimension: int | None, source: RowSource | None = None, bm25: str = "memhybrid") -> None:
+    def __init__(
+        self, scope: str, dimension: int | None, source: RowSource | None = None, bm25: str = "memhybrid"
+    ) -> None:
         self.scope = scope
         self.ids: list[str] = []
         self.texts: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memhybrid.indexes.bm25 import Bm25Index, Bm25Params, Bm25State, PackedTerms, _best, term_hash
+from memhybrid.indexes.bm25 import Bm25Index, Bm25Params, Bm25State, PackedTerms, best_of, term_hash
 from memhybrid.protocols import Float64
 
 
@@ -54,7 +54,7 @@ class RankBm25State(Bm25State):
         scores = self._all(terms, params)
         hits = np.isfinite(scores) if mask is None else np.isfinite(scores) & mask
         rows = np.flatnonzero(hits)
-        return _best(rows, scores[rows], n)
+        return best_of(rows, scores[rows], n)
 
 
 def _tokens(packed: PackedTerms | None) -> list[int]:

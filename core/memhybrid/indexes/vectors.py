@@ -17,7 +17,9 @@ from memhybrid.protocols import Float32, Float64
 class RowSource(Protocol):
     """Something that has vectors by slot, such as the memory-mapped file."""
 
-    def take(self, slots: NDArray[np.intp]) -> Float32: ...
+    def take(self, slots: NDArray[np.intp]) -> Float32:
+        """The given slots, copied."""
+        ...
 
 
 def unit(vector: NDArray[np.floating]) -> Float32:
@@ -91,12 +93,12 @@ class VectorRows:
         return rows + self._slots.nbytes() + self._scale.nbytes()
 
 
-def best_rows(scores: NDArray[np.floating], n: int, mask: NDArray[np.bool_] | None, tolerance: float = 1e-6) -> NDArray[np.intp]:
+def best_rows(
+    scores: NDArray[np.floating], n: int, mask: NDArray[np.bool_] | None, tolerance: float = 1e-6
+) -> NDArray[np.intp]:
     """Rows with the n best finite scores (inside the mask) and all that tie with the last of them, in no particular order."""
-    if mask is None:
-        rows = np.flatnonzero(np.isfinite(scores))
-    else:
-        rows = np.flatnonzero(mask & np.isfinite(scores))
+    finite = np.isfinite(scores)
+    rows = np.flatnonzero(finite if mask is None else finite & mask)
     if len(rows) <= n:
         return rows
     inside = scores[rows]

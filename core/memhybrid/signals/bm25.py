@@ -54,7 +54,11 @@ class SigmoidBm25:
     def values(self, context: SignalContext) -> Float64:
         """One number a candidate."""
         lexical, terms, profile = context.view.lexical, context.query.terms, context.profile
-        best = lexical.top(terms, profile.pool_size(context.request.k), profile.bm25, context.mask) if terms else context.rows[:0]
+        best = (
+            lexical.top(terms, profile.pool_size(context.request.k), profile.bm25, context.mask)
+            if terms
+            else context.rows[:0]
+        )
         scores = lexical.scores(terms, best, profile.bm25) if len(best) else np.empty(0)
         # Ties at the end of the list are cut by id, as in every ranking here.
         order = context.view.order(best, np.nan_to_num(scores))[: profile.pool_size(context.request.k)]
@@ -66,9 +70,10 @@ class SigmoidBm25:
 
 
 class CalibratedBm25:
-    """x / (x + c) with x = raw / idf of a term that no memory has: the same scale for thirty notes and thirty thousand.
+    """x/(x+h) · (1+share)/2, with x = raw / idf of a term that no memory has, and the idf-weighted share of the query's terms matched.
 
-    Depends on the query, the memory and the statistics N, df and avgdl alone.
+    The same scale for thirty notes and thirty thousand: it depends on the query, the memory and the statistics N, df and avgdl
+    alone. x counts how many of the rarest terms' worth was matched; h = 1 (fitted, see docs/quality.md).
     """
 
     name = "bm25"
@@ -76,9 +81,10 @@ class CalibratedBm25:
 
     def values(self, context: SignalContext) -> Float64:
         """One number a candidate."""
+        lexical, terms = context.view.lexical, context.query.terms
+        if not terms:
+            return context.unknown()
         raw = np.nan_to_num(raw_scores(context))
         context.record_raw(self.name, raw)
-        if not context.query.terms:
-            return context.unknown()
-        x = np.maximum(raw, 0.0) / context.view.lexical.idf_unseen()
-        return x / (x + context.profile.bm25_half)
+        x = np.maximum(raw, 0.0) / lexical.idf_unseen()
+        return x / (x + context.profile.bm25_half) * (1.0 + lexical.share(terms, context.rows)) / 2.0

@@ -84,7 +84,15 @@ class SignalContext:
     def over(self, rows: NDArray[np.intp]) -> SignalContext:
         """The same for other rows; `shared` stays shared."""
         return SignalContext(
-            self.view, rows, self.query, self.request, self.profile, self.mask, self.ledger, self.embed_names, self.shared
+            self.view,
+            rows,
+            self.query,
+            self.request,
+            self.profile,
+            self.mask,
+            self.ledger,
+            self.embed_names,
+            self.shared,
         )
 
     def field_name(self, role: str) -> str:

@@ -41,7 +41,9 @@ class DateNearness:
         """One number a candidate."""
         if not context.query.dates:
             return context.unknown()
-        return nearness(context, context.view.partition.metadata.times([context.field_name("created_at")], context.rows))
+        return nearness(
+            context, context.view.partition.metadata.times([context.field_name("created_at")], context.rows)
+        )
 
 
 def dated_rows(context: SignalContext, n: int) -> NDArray[np.intp]:

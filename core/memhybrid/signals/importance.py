@@ -13,7 +13,7 @@ from memhybrid.signals.context import SignalContext
 
 def read_importance(value: Any) -> float:
     """A finite number, also from text such as "0.8"; NaN for anything else."""
-    if isinstance(value, bool) or isinstance(value, list):
+    if isinstance(value, bool | list):
         return math.nan
     try:
         number = float(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ class Ledger:
         self._db: sqlite3.Connection | None = None
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self) -> Generator[sqlite3.Connection, None, None]:
         with self._lock:
             try:
                 if self._db is None:
@@ -60,8 +60,8 @@ class Ledger:
             db.execute("BEGIN IMMEDIATE")
             try:
                 db.executemany(
-                    "INSERT INTO usage VALUES (?, 1, ?) ON CONFLICT (id) DO UPDATE SET "
-                    "retrieve_count = retrieve_count + 1, last_retrieved_at = max(coalesce(last_retrieved_at, 0), excluded.last_retrieved_at)",
+                    "INSERT INTO usage VALUES (?, 1, ?) ON CONFLICT (id) DO UPDATE SET retrieve_count = retrieve_count + 1, "
+                    "last_retrieved_at = max(coalesce(last_retrieved_at, 0), excluded.last_retrieved_at)",
                     [(i, now) for i in ids],
                 )
             except BaseException:
@@ -88,7 +88,9 @@ class Ledger:
     def set(self, entries: dict[str, UsageEntry]) -> None:
         """Put entries as they are, replacing those of the same ids."""
         with self._connection() as db:
-            db.executemany("INSERT OR REPLACE INTO usage VALUES (?, ?, ?)", [(i, e.count, e.last) for i, e in entries.items()])
+            db.executemany(
+                "INSERT OR REPLACE INTO usage VALUES (?, ?, ?)", [(i, e.count, e.last) for i, e in entries.items()]
+            )
 
     def forget(self, ids: Iterable[str]) -> None:
         """Drop the entries of deleted memories."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +88,11 @@ class Sidecar:
             row = self._db.execute("SELECT coalesce(max(slot), -1) + 1 FROM memory").fetchone()
             self._next_slot = int(row[0])
             if self._next_slot:
-                used = {s for (s,) in self._db.execute("SELECT slot FROM memory")} if self.count() < self._next_slot else None
+                used = (
+                    {s for (s,) in self._db.execute("SELECT slot FROM memory")}
+                    if self.count() < self._next_slot
+                    else None
+                )
                 if used is not None:
                     # Slots are used again only after reopening: a reader may still hold the rows of this session's deletes.
                     self._free = [s for s in range(self._next_slot) if s not in used]
@@ -110,7 +114,7 @@ class Sidecar:
             raise StoreError(f"cannot open the state in {self.folder}: {error}") from error
 
     @contextmanager
-    def _guard(self) -> Iterator[None]:
+    def _guard(self) -> Generator[None, None, None]:
         with self._lock:
             try:
                 yield
@@ -118,7 +122,7 @@ class Sidecar:
                 raise StoreError(f"the state in {self.folder or 'memory'} failed: {error}") from error
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None, None, None]:
         """All or nothing; may be nested."""
         with self._guard():
             if self._db.in_transaction:
@@ -301,7 +305,9 @@ class Sidecar:
     def scopes(self) -> list[str]:
         """Every partition that has memories."""
         with self._guard():
-            rows = self._db.execute("SELECT DISTINCT scope FROM memory WHERE scope IS NOT NULL ORDER BY scope").fetchall()
+            rows = self._db.execute(
+                "SELECT DISTINCT scope FROM memory WHERE scope IS NOT NULL ORDER BY scope"
+            ).fetchall()
         return [str(row[0]) for row in rows]
 
     def all_hashes(self) -> dict[str, bytes]:

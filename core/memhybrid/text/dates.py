@@ -120,9 +120,7 @@ def _absolute(groups: dict[str, str | None]) -> DateMention | None:
 
 
 def _relative(text: str, today: date) -> list[DateMention]:
-    out: list[DateMention] = []
-    for match in _RELATIVE.finditer(text):
-        out.append(_named_span((match["en"] or match["zh"]).lower(), today))
+    out = [_named_span((match["en"] or match["zh"]).lower(), today) for match in _RELATIVE.finditer(text)]
     for pattern in (_DAYS_AGO, _DAYS_AGO_ZH):
         for match in pattern.finditer(text):
             n, unit = match["n"].lower(), match["u"].lower()

@@ -7,7 +7,7 @@ with document None; without explicit embeddings Chroma would fetch a model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +23,23 @@ if TYPE_CHECKING:
     from memhybrid.backends.chroma.changes import ChromaChanges
 
 PAGE = 5_000
-_DAMAGE = ("Error finding id", "Error loading hnsw index", "Error creating hnsw segment reader", "hnsw segment", "pickle")
+_DAMAGE = (
+    "Error finding id",
+    "Error loading hnsw index",
+    "Error creating hnsw segment reader",
+    "hnsw segment",
+    "pickle",
+)
 
 
 @contextmanager
-def chroma_errors(doing: str) -> Iterator[None]:
+def chroma_errors(doing: str) -> Generator[None, None, None]:
     """Chroma's exceptions as ours, with what was being done; anything that is already ours passes."""
     try:
         yield
     except StoreError:
         raise
-    except Exception as error:  # noqa: BLE001 - Chroma raises its own, sqlite's, httpx's and plain ones
+    except Exception as error:
         text = str(error) or type(error).__name__
         if any(sign in text for sign in _DAMAGE):
             raise StoreDamagedError(
@@ -72,10 +78,10 @@ class ChromaBackend:
     def batch_size(self) -> int:
         """How many rows one call may carry."""
         if self._batch is None:
-            client = self.client if self.client is not None else getattr(self.collection, "_client", None)
-            limit = getattr(client, "get_max_batch_size", None)
+            client: Any = self.client if self.client is not None else getattr(self.collection, "_client", None)
             with chroma_errors("asking Chroma for its batch size"):
-                self._batch = min(int(limit()), PAGE) if callable(limit) else 1000
+                known = hasattr(client, "get_max_batch_size")
+                self._batch = min(int(client.get_max_batch_size()), PAGE) if known else 1000
         return self._batch
 
     def upsert(self, records: Sequence[StoredRecord], *, previous: Mapping[str, Mapping[str, Any]]) -> None:

@@ -70,7 +70,12 @@ def connect_server(
     with chroma_errors(f"connecting to the Chroma server at {host}:{port}"):
         # New settings each time: HttpClient writes the host into the ones that it is given.
         client = chromadb.HttpClient(
-            host=host, port=port, ssl=ssl, headers=headers, settings=chromadb.Settings(anonymized_telemetry=False), **options
+            host=host,
+            port=port,
+            ssl=ssl,
+            headers=headers,
+            settings=chromadb.Settings(anonymized_telemetry=False),
+            **options,
         )
     return ChromaBackend(client, _collection(client, collection))
 
@@ -79,7 +84,9 @@ def attach_collection(collection: Any) -> tuple[ChromaBackend, Path | None]:
     """A collection that the user has, and its folder if it lies in one."""
     chromadb = _chromadb()
     if isinstance(collection, chromadb.AsyncClientAPI) or type(collection).__name__ == "AsyncCollection":
-        raise InputError("collection: an async Chroma client is not supported; use HybridMemory.connect(host=…, port=…)")
+        raise InputError(
+            "collection: an async Chroma client is not supported; use HybridMemory.connect(host=…, port=…)"
+        )
     if not all(callable(getattr(collection, name, None)) for name in ("upsert", "get", "delete", "query", "count")):
         raise InputError(f"collection: expected a Chroma collection, got {type(collection).__name__}")
     server = getattr(collection, "_client", None)

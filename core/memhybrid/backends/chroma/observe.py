@@ -10,7 +10,7 @@ from typing import Any
 
 from memhybrid.backends.chroma.backend import PAGE
 
-Touched = Callable[[list[str]], None]
+Touched = Callable[[list[str]], object]
 
 
 def observe(collection: Any, touched: Touched) -> Any:
