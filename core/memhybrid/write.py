@@ -138,7 +138,21 @@ class Writer:
         sizes = {v.size for v in vectors if v is not None}
         if len(sizes) > 1:
             raise InputError(f"memories: embeddings of different dimensions {sorted(sizes)} in one call")
-        return [v for v in vectors if v is not None], tokens if missing else None
+        self._add_tokens(drafts, tokens)
+        return [v for v in vectors if v is not None], tokens
+
+    def _add_tokens(self, drafts: Sequence[Draft], tokens: list[bytes | None]) -> None:
+        """Token vectors for what came with a vector of its own, as a cache rebuilt from Chroma would have them."""
+        store = self._store
+        if not store.late_interaction:
+            return
+        dimension = store.embedder.fingerprint.dimension
+        given = [i for i, d in enumerate(drafts) if d.given is not None and d.given.size == dimension]
+        for start in range(0, len(given), EMBED_BATCH):
+            part = given[start : start + EMBED_BATCH]
+            _, packed = self._embed([drafts[i].text for i in part], [drafts[i].id for i in part])
+            for i, made in zip(part, packed or [None] * len(part), strict=True):
+                tokens[i] = made
 
     def _embed(self, texts: Sequence[str], ids: Sequence[str]) -> tuple[Float32, list[bytes | None] | None]:
         try:
