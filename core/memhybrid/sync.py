@@ -67,10 +67,11 @@ class Syncer:
     @classmethod
     def of(cls, store: Store) -> Syncer:
         """The store's one syncer."""
-        with store.write_lock:
-            if store.syncer is None:
-                store.syncer = cls(store)
-            return store.syncer
+        if store.syncer is None:
+            with store.write_lock:
+                if store.syncer is None:
+                    store.syncer = cls(store)
+        return store.syncer
 
     # --- before a search ---------------------------------------------------------------------------------------------
 
