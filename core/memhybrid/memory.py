@@ -43,6 +43,9 @@ class MemoryView:
     Made by `HybridMemory.scoped(…)`; a HybridMemory is itself a view without bounds.
     """
 
+    _parent: MemoryView | None = None
+    """What this view was made of: the store closes when nobody holds its HybridMemory, so a view does."""
+
     def __init__(
         self, store: Store, profile: Profile, bound: Mapping[str, Any], *, consistency: str, strict: bool
     ) -> None:
@@ -99,9 +102,11 @@ class MemoryView:
                 raise ScopeError(f"scoped: {key!r} is {plain!r}; give a non-empty string or an int")
             if key in self._bound and self._bound[key] != plain:
                 raise ScopeError(f"scoped: {key!r} is bound already and cannot be changed")
-        return MemoryView(
+        view = MemoryView(
             self._store, self._profile, {**self._bound, **values}, consistency=self._consistency, strict=self._strict
         )
+        view._parent = self
+        return view
 
     # --- search ------------------------------------------------------------------------------------------------------
 
@@ -619,9 +624,11 @@ class HybridMemory(MemoryView):
 
     def with_profile(self, profile: str | Path | Profile) -> MemoryView:
         """The same store with another default profile."""
-        return MemoryView(
+        view = MemoryView(
             self._store, as_profile(profile), self._bound, consistency=self._consistency, strict=self._strict
         )
+        view._parent = self
+        return view
 
     def close(self) -> None:
         """Let go of the store; it is closed when nobody uses it any more."""
