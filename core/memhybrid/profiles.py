@@ -48,6 +48,7 @@ class Profile(BaseModel):
     `pool`: candidates a source brings, `factor`·k but at least `pool_min` and at most `pool_max`.
     `gate`: candidates whose cosine is below it are dropped before fusion. `min_score` is what searches with this profile use when
     the call says nothing; `recommended_min_score` is a calibrated value to choose for "nothing relevant" answers.
+    `embed_timeout_s`: seconds a query that the embedder has before the search goes on without it (None: as long as it takes).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -80,6 +81,7 @@ class Profile(BaseModel):
     rerank_top: int = Field(default=8, ge=2, le=1_000)
     rerank_blend: float = Field(default=0.5, ge=0, le=1)
     rerank_margin: float | None = Field(default=0.08, ge=0, le=1)
+    embed_timeout_s: float | None = Field(default=None, gt=0)
     deadline_s: float = Field(default=1.35, gt=0)
     rerank_min_left_s: float = Field(default=0.40, ge=0)
     max_tokens: int | None = Field(default=None, ge=0)
@@ -124,6 +126,10 @@ class Profile(BaseModel):
             raise ValueError("signals: give at least one signal a positive weight")
         if self.pool_min > self.pool_max:
             raise ValueError(f"pool_min {self.pool_min} is above pool_max {self.pool_max}")
+        if self.reranker is not None:
+            from memhybrid.rerank import check_reranker
+
+            check_reranker(self.reranker)
         self._guard_against_the_trap()
         return self
 
@@ -186,12 +192,17 @@ class Profile(BaseModel):
         return self.replace(custom=(*self.custom, signal), signals={**self.signals, signal.name: weight})
 
     def with_reranker(self, reranker: Reranker | Any, **changes: Any) -> Profile:
-        """Another profile that reranks its best candidates; see memhybrid.rerank for what is accepted."""
+        """Another profile that reranks its best candidates, by "late-interaction" or a reranker of your own; see memhybrid.rerank."""
         return self.replace(reranker=reranker, rerank="auto", **changes)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The profile as JSON text, written to a file if one is given. Signals and rerankers of your own are not part of it."""
-        text = self.model_dump_json(indent=2)
+        import json
+
+        data = self.model_dump(mode="json")
+        if isinstance(self.reranker, str):
+            data["reranker"] = self.reranker
+        text = json.dumps(data, indent=2, ensure_ascii=False)
         if path is not None:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
@@ -262,6 +273,7 @@ class Profile(BaseModel):
             positive_only=True,
             order_by_updated=True,
             importance_scale=100.0,
+            embed_timeout_s=5.0,
             rerank="auto",
             token_counter="ceil4",  # noqa: S106 - tokens of text
             record_usage=True,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from memhybrid.deadline import Deadline
 from memhybrid.indexes.bm25 import Bm25State
 from memhybrid.indexes.vectors import unit
 from memhybrid.late import QueryTokens, is_word, project
@@ -22,6 +23,7 @@ MAX_QUERY_CHARACTERS = 20_000
 """Longer queries are cut before they are embedded: no model reads more, and a search must not take minutes."""
 
 Failed = Callable[[str, Exception], None]
+_deadline = Deadline("embed", most_hanging=32)
 
 
 Vectors = tuple[Float32 | None, TokenVectors | None]
@@ -43,12 +45,15 @@ def embed_queries(store: Store, requests: Sequence[Request], profile: Profile, f
     texts = [requests[i].query[:MAX_QUERY_CHARACTERS] for i in wanted]
     store.check_embedder(dimension)
     try:
-        embedder = store.embedder
-        if wants_tokens and isinstance(embedder, TokenEmbedder):
-            vectors, tokens = embedder.encode(texts)
-            token_list: Sequence[TokenVectors | None] = tokens
-        else:
-            vectors, token_list = embedder.embed_query(texts), [None] * len(texts)
+        token_embedder = store.embedder if wants_tokens and isinstance(store.embedder, TokenEmbedder) else None
+
+        def embed() -> tuple[Float32, Sequence[TokenVectors | None]]:
+            if token_embedder is not None:
+                return token_embedder.encode(texts)
+            return store.embedder.embed_query(texts), [None] * len(texts)
+
+        patience = profile.embed_timeout_s
+        vectors, token_list = embed() if patience is None else _deadline.call(patience * len(texts), embed)
         if vectors.shape != (len(texts), dimension) or not np.isfinite(vectors).all():
             raise ValueError(
                 f"the embedder gave shape {vectors.shape} for {len(texts)} queries of {dimension} dimensions"

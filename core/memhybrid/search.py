@@ -323,7 +323,7 @@ class Searcher:
             journal.notes.append(f"rerank skipped: {reason}")
             return order, scores
         texts = [view.text(int(scored.rows[i])) for i in head]
-        outcome = rerank(profile, request.query, texts, first, elapsed_s=journal.elapsed())
+        outcome = rerank(profile, request.query, texts, first, elapsed_s=journal.elapsed(), embedder=self._store.embedder)
         (journal.degraded if outcome.failed else journal.notes).append(outcome.note)
         if outcome.scores is None:
             return order, scores
