@@ -282,7 +282,7 @@ class MemoryView:
         if extra and len(self._rows(ids)[1]) < len(ids):
             raise InputError(f"memory {ids[0]!r} does not exist; add it first")
 
-    def delete(self, ids: Any = None, *, where: WhereInput = None, all: bool = False) -> int:  # noqa: A002 - the word users expect
+    def delete(self, ids: Any = None, *, where: WhereInput = None, all: bool = False) -> int:
         """Delete by ids, by filter, or, with `all=True`, everything in this view. Returns how many existed and are gone.
 
         An empty list deletes nothing; nothing given, or an empty filter, is an error.
@@ -360,13 +360,13 @@ class MemoryView:
 
     # --- validity ----------------------------------------------------------------------------------------------------
 
-    def expire(self, id: str, at: datetime | float | str | None = None) -> None:  # noqa: A002
+    def expire(self, id: str, at: datetime | float | str | None = None) -> None:
         """From `at` (default: now) on the memory stays out of searches, unless they ask for outdated ones."""
         from memhybrid.times import iso
 
         self.update(id, metadata={self._profile.fields.expires_at: iso(self._moment(at))})
 
-    def supersede(self, id: str, by: str) -> None:  # noqa: A002
+    def supersede(self, id: str, by: str) -> None:
         """The memory `by` says what this one no longer says truly; this one stays out of searches."""
         if id == by or not self.get([by]):
             raise InputError(f"supersede: {by!r} must be another memory that exists")
@@ -378,11 +378,11 @@ class MemoryView:
         """`add` without blocking the event loop."""
         return await in_thread(self.add, memories, progress=progress)
 
-    async def aupdate(self, id: str, text: str | None = None, metadata: Mapping[str, Any] | None = None) -> None:  # noqa: A002
+    async def aupdate(self, id: str, text: str | None = None, metadata: Mapping[str, Any] | None = None) -> None:
         """`update` without blocking the event loop."""
         await in_thread(self.update, id, text, metadata)
 
-    async def adelete(self, ids: Any = None, *, where: WhereInput = None, all: bool = False) -> int:  # noqa: A002
+    async def adelete(self, ids: Any = None, *, where: WhereInput = None, all: bool = False) -> int:
         """`delete` without blocking the event loop."""
         return await in_thread(self.delete, ids, where=where, all=all)
 
@@ -448,23 +448,29 @@ class HybridMemory(MemoryView):
         if not read_only:
             _make_folder(folder)
 
-        def make() -> Store:
-            if not read_only:
-                lock.acquire(folder)
-            try:
-                backend = chroma.open_folder(folder, collection)
-                state = folder / "memhybrid" / backend.identity
+        if not read_only:
+            lock.acquire(folder)
+        try:
+            backend = chroma.open_folder(folder, collection)
+            state = folder / "memhybrid" / backend.identity
+
+            def make() -> Store:
                 return options.store(
                     backend, state=state, lock_folder=folder, read_only=read_only, late_interaction=late_interaction
                 )
-            finally:
-                if not read_only:
-                    lock.release(folder)
 
-        key = ("folder", str(folder), collection, str(read_only), *options.key())
-        return cls(
-            shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict
-        )
+            key = _state_key(state, read_only=read_only)
+            settings = options.settings(late_interaction)
+            return cls(
+                shared(key, make, options.embedder, settings),
+                options.profile,
+                key=key,
+                consistency=consistency,
+                strict=strict,
+            )
+        finally:
+            if not read_only:
+                lock.release(folder)
 
     @classmethod
     def attach(
@@ -498,14 +504,21 @@ class HybridMemory(MemoryView):
             return options.store(
                 backend,
                 state=state,
-                lock_folder=folder,
+                lock_folder=folder or state,
                 staleness=_seconds(staleness),
                 late_interaction=late_interaction,
             )
 
-        key = ("attached", backend.identity, str(state or id(backend.client)), *options.key())
+        settings = options.settings(late_interaction)
+        key = ("attached", backend.identity, str(id(backend.client)), *settings.values())
+        if state is not None:
+            key = _state_key(state)
         return cls(
-            shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict
+            shared(key, make, options.embedder, settings),
+            options.profile,
+            key=key,
+            consistency=consistency,
+            strict=strict,
         )
 
     @classmethod
@@ -541,7 +554,10 @@ class HybridMemory(MemoryView):
             host, port, collection, tenant=tenant, database=database, headers=headers, ssl=ssl
         )
         state = _state_folder(state_path, None, backend.identity)
-        key = ("server", host, str(port), backend.identity, str(state), *options.key())
+        settings = options.settings(late_interaction)
+        key = ("server", host, str(port), backend.identity, *settings.values())
+        if state is not None:
+            key = _state_key(state)
 
         def make() -> Store:
             return options.store(
@@ -553,7 +569,11 @@ class HybridMemory(MemoryView):
             )
 
         return cls(
-            shared(key, make, options.embedder), options.profile, key=key, consistency=consistency, strict=strict
+            shared(key, make, options.embedder, settings),
+            options.profile,
+            key=key,
+            consistency=consistency,
+            strict=strict,
         )
 
     # --- upkeep ------------------------------------------------------------------------------------------------------
@@ -689,8 +709,14 @@ class _Options:
             as_embedder(embedder), as_profile(profile), Scopes.of(scope_key), default_analyzer(analyzer), bm25, budget
         )
 
-    def key(self) -> tuple[str, ...]:
-        return (*self.scopes.keys, self.analyzer.fingerprint, self.bm25)
+    def settings(self, late_interaction: bool) -> dict[str, str]:
+        """What two objects on one store must have in common, beside the embedder."""
+        return {
+            "scope_key": str(self.scopes.keys or None),
+            "analyzer": self.analyzer.fingerprint,
+            "bm25": self.bm25,
+            "late_interaction": str(late_interaction),
+        }
 
     def store(self, backend: Any, **options: Any) -> Store:
         defaults: dict[str, Any] = {
@@ -710,6 +736,11 @@ class _Options:
             bm25=self.bm25,
             **{**defaults, **options},
         )
+
+
+def _state_key(state: Path, *, read_only: bool = False) -> tuple[str, ...]:
+    """Whichever door it came through: who shares state must share the store."""
+    return ("state", str(state), "read" if read_only else "write")
 
 
 def _state_folder(state_path: str | Path | None, folder: Path | None, identity: str) -> Path | None:

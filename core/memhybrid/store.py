@@ -7,14 +7,14 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from memhybrid.embedded import embedded_text
-from memhybrid.errors import EmbedderError, StoreError
+from memhybrid.errors import ConfigError, EmbedderError, StoreError
 from memhybrid.indexes.bm25 import PackedTerms
 from memhybrid.indexes.cache import Partitions
 from memhybrid.late import pack_tokens
@@ -64,6 +64,7 @@ class Store:
         self._warned: set[str] = set()
         self._checked_embedder = False
         self.syncer: Any = None
+        self.settings: Mapping[str, str] = {}
         self.closed = False
         if self._lock_folder is not None:
             lock.acquire(self._lock_folder)
@@ -321,8 +322,11 @@ _open_stores: dict[tuple[str, ...], tuple[Store, int]] = {}
 _open_guard = threading.Lock()
 
 
-def shared(key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder) -> Store:
-    """The process's one store for a key, made if there is none: two objects on one collection must see each other's writes."""
+def shared(key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder, settings: Mapping[str, str]) -> Store:
+    """The process's one store for a key, made if there is none: two objects on one collection must see each other's writes.
+
+    Two with other `settings` (scope keys, analyzer, …) would undo each other's state, so the second is refused.
+    """
     with _open_guard:
         found = _open_stores.get(key)
         if found is not None and not found[0].closed:
@@ -332,9 +336,16 @@ def shared(key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder) 
                 raise EmbedderError(
                     f"this store is already open with {theirs}; it cannot be opened with {mine} at the same time"
                 )
+            for name, value in settings.items():
+                if store.settings.get(name) != value:
+                    raise ConfigError(
+                        f"{name}: this store is already open in this process with {store.settings.get(name)}, not "
+                        f"{value}; close that one first, or open it with the same"
+                    )
             _open_stores[key] = (store, count + 1)
             return store
         store = make()
+        store.settings = dict(settings)
         _open_stores[key] = (store, 1)
         return store
 
@@ -343,10 +354,20 @@ def let_go(key: tuple[str, ...] | None, store: Store) -> None:
     """Close a store when its last user lets go of it."""
     with _open_guard:
         found = _open_stores.get(key) if key is not None else None
-        if found is not None and found[0] is store and found[1] > 1:
-            assert key is not None
-            _open_stores[key] = (store, found[1] - 1)
-            return
-        if key is not None:
-            _open_stores.pop(key, None)
+        if key is not None and found is not None and found[0] is store:
+            if found[1] > 1:
+                _open_stores[key] = (store, found[1] - 1)
+                return
+            del _open_stores[key]
     store.close()
+
+
+def _forget_the_parents() -> None:
+    """In a forked child: its stores are its own."""
+    global _open_guard
+    _open_guard = threading.Lock()
+    _open_stores.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_the_parents)

@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -67,6 +68,21 @@ def _describe(holder: str) -> str:
         return f"process {data['pid']} on {data['host']}"
     except (ValueError, KeyError, TypeError):
         return "another process"
+
+
+def _forget_the_parents() -> None:
+    """In a forked child: let go of the parent's files, so that the folder is free as soon as the parent releases it."""
+    global _guard
+    _guard = threading.Lock()
+    for file, _, _ in _held.values():
+        # Closing one of two descriptors of a file does not unlock it.
+        with suppress(OSError):
+            file.close()
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_the_parents)
 
 
 def release(folder: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,29 @@ def _chromadb() -> Any:
         import chromadb
     except (ImportError, RuntimeError) as error:  # an old sqlite3 raises RuntimeError at import
         raise StoreError(f"chromadb cannot be imported: {error}") from error
+    _watch_forks()
     return chromadb
+
+
+_parents: list[Any] = []
+
+
+@cache
+def _watch_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget_the_parents)
+
+
+def _forget_the_parents() -> None:
+    """In a forked child: Chroma's clients share engines by path, and one that was started before the fork hangs for ever."""
+    from chromadb.api.shared_system_client import SharedSystemClient
+
+    for name in ("_identifier_to_system", "_identifier_to_refcount"):
+        registry = getattr(SharedSystemClient, name, None)
+        if isinstance(registry, dict):
+            # Kept alive: stopping the parent's engine here could hang, too.
+            _parents.append(dict(registry))
+            registry.clear()
 
 
 def _collection(client: Any, name: str) -> Collection:
