@@ -181,11 +181,13 @@ class Store:
         samples = self.sample(SAMPLE)
         if not samples:
             return
-        again = self.embedder.embed_documents([embedded_text(r) for r in samples])
-        for record, vector in zip(samples, again, strict=True):
+        # Whoever fills a collection through LlamaIndex may embed a text with its metadata or alone.
+        texts = [text for r in samples for text in (r.text, embedded_text(r))]
+        again = self.embedder.embed_documents(texts).reshape(len(samples), 2, -1)
+        for record, vectors in zip(samples, again, strict=True):
             assert record.vector is not None
-            norms = float(np.linalg.norm(record.vector) * np.linalg.norm(vector))
-            cosine = float(record.vector @ vector) / norms if norms else 0.0
+            norms = np.linalg.norm(record.vector) * np.linalg.norm(vectors, axis=1)
+            cosine = float((vectors @ record.vector / np.where(norms > 0, norms, 1.0)).max())
             if cosine < SAME_EMBEDDER_COSINE:
                 raise EmbedderError(
                     f"the vectors of this collection were not made by {mine}: memory {record.id!r} embedded again has cosine "
