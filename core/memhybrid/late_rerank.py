@@ -24,7 +24,7 @@ def late_interaction(embedder: Any = None) -> Score:
     """A reranker on an embedder with token vectors; the packaged English model where the given one has none."""
 
     def score(query: str, texts: Sequence[str]) -> Sequence[float]:
-        model = embedder if isinstance(embedder, TokenEmbedder) else _packaged()
+        model: Any = embedder if isinstance(embedder, TokenEmbedder) else _packaged()
         if not all(model.covers(text) for text in (query, *texts)):
             raise NotForThisError("the late-interaction model is not meant for the script of the query or of a candidate")
         _, tokens = model.encode([query, *texts])

@@ -64,7 +64,8 @@ def as_score(reranker: Any, embedder: Any = None) -> Score:
     # A CrossEncoder is a torch module: it can be called, with tensors.
     if crosses or not callable(reranker):
         return _cross_encoder(reranker)
-    return reranker
+    score: Any = reranker
+    return score
 
 
 def _cross_encoder(model: Any) -> Score:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from memhybrid.errors import StoreError
 from memhybrid.protocols import Float64
 from memhybrid.signals.context import SignalContext
 
@@ -31,7 +32,11 @@ class Usage:
         if context.ledger is None:
             return context.unknown()
         ids = [context.view.id(int(row)) for row in context.rows]
-        known = context.ledger.get(ids)
+        try:
+            known = context.ledger.get(ids)
+        except StoreError as error:
+            # Counts are no memories: without them the search goes on, and the trace says so.
+            raise RuntimeError(str(error)) from error
         now = context.request.now
         out = np.zeros(len(ids))
         for i, identifier in enumerate(ids):

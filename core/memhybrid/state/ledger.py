@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Generator, Iterable, Sequence
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ CREATE TABLE IF NOT EXISTS usage (
 ) WITHOUT ROWID;
 """
 _IN_LIST = 500
+_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -40,38 +42,60 @@ class Ledger:
         with self._lock:
             try:
                 if self._db is None:
-                    # The file is made at the first use, so that a store which never counts has none.
-                    target = ":memory:" if self._path is None else str(self._path)
-                    self._db = sqlite3.connect(target, check_same_thread=False, isolation_level=None, timeout=30)
-                    if self._path is not None:
-                        self._db.execute("PRAGMA journal_mode=WAL")
-                        self._db.execute("PRAGMA synchronous=NORMAL")
-                        self._db.execute("PRAGMA secure_delete=ON")
-                    self._db.executescript(_SCHEMA)
+                    self._db = self._open()
                 yield self._db
             except sqlite3.Error as error:
                 raise StoreError(f"the usage ledger failed: {error}") from error
+
+    def _open(self) -> sqlite3.Connection:
+        """The file is made at the first write, so that a store which never counts has none."""
+        target = ":memory:" if self._path is None else str(self._path)
+        db = sqlite3.connect(target, check_same_thread=False, isolation_level=None, timeout=_PATIENCE_S)
+        try:
+            if self._path is not None:
+                _in_wal_mode(db)
+                db.execute("PRAGMA synchronous=NORMAL")
+                db.execute("PRAGMA secure_delete=ON")
+            db.execute(_SCHEMA)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    @property
+    def _unused(self) -> bool:
+        """Whether nothing was ever counted here, so that there is nothing to read."""
+        return self._path is not None and self._db is None and not self._path.exists()
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        """All or nothing."""
+        with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
 
     def record(self, ids: Sequence[str], now: float) -> None:
         """Each id was returned once more, now."""
         if not ids:
             return
-        with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                db.executemany(
-                    "INSERT INTO usage VALUES (?, 1, ?) ON CONFLICT (id) DO UPDATE SET retrieve_count = retrieve_count + 1, "
-                    "last_retrieved_at = max(coalesce(last_retrieved_at, 0), excluded.last_retrieved_at)",
-                    [(i, now) for i in ids],
-                )
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+        with self._transaction() as db:
+            db.executemany(
+                "INSERT INTO usage VALUES (?, 1, ?) ON CONFLICT (id) DO UPDATE SET retrieve_count = retrieve_count + 1, "
+                "last_retrieved_at = max(coalesce(last_retrieved_at, excluded.last_retrieved_at), excluded.last_retrieved_at)",
+                [(i, now) for i in ids],
+            )
 
     def get(self, ids: Sequence[str]) -> dict[str, UsageEntry]:
         """Entries of those of the ids that were ever returned."""
         out: dict[str, UsageEntry] = {}
+        if self._unused:
+            return out
         with self._connection() as db:
             for start in range(0, len(ids), _IN_LIST):
                 part = list(ids[start : start + _IN_LIST])
@@ -82,29 +106,29 @@ class Ledger:
 
     def export(self) -> dict[str, UsageEntry]:
         """Every entry."""
+        if self._unused:
+            return {}
         with self._connection() as db:
             return {str(i): UsageEntry(int(c), last) for i, c, last in db.execute("SELECT * FROM usage ORDER BY id")}
 
-    def set(self, entries: dict[str, UsageEntry]) -> None:
+    def set(self, entries: Mapping[str, UsageEntry]) -> None:
         """Put entries as they are, replacing those of the same ids."""
-        with self._connection() as db:
-            db.executemany(
-                "INSERT OR REPLACE INTO usage VALUES (?, ?, ?)", [(i, e.count, e.last) for i, e in entries.items()]
-            )
+        with self._transaction() as db:
+            db.executemany("INSERT OR REPLACE INTO usage VALUES (?, ?, ?)", [(i, e.count, e.last) for i, e in entries.items()])
 
     def forget(self, ids: Iterable[str]) -> None:
         """Drop the entries of deleted memories."""
-        if self._path is not None and self._db is None and not self._path.exists():
+        if self._unused:
             return
-        with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")
+        with self._transaction() as db:
             db.executemany("DELETE FROM usage WHERE id = ?", [(i,) for i in ids])
-            db.execute("COMMIT")
 
     def reset(self, ids: Sequence[str] | None = None) -> None:
         """Forget the counts of the given memories, or all of them."""
         if ids is not None:
             self.forget(ids)
+            return
+        if self._unused:
             return
         with self._connection() as db:
             db.execute("DELETE FROM usage")
@@ -115,3 +139,16 @@ class Ledger:
             if self._db is not None:
                 self._db.close()
                 self._db = None
+
+
+def _in_wal_mode(db: sqlite3.Connection) -> None:
+    """Readers and the writer do not wait for each other. While another process makes the same change, SQLite does not wait itself."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.005)
