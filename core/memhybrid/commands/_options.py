@@ -88,6 +88,12 @@ def progress(label: str) -> Generator[Callable[[int, int], None], None, None]:
         yield moved
 
 
+def check_writable(path: Path, option: str) -> None:
+    """Before long work: InputError where there is no folder for the file."""
+    if path.is_dir() or not path.resolve().parent.is_dir():
+        raise InputError(f"{option} {path}: {'is a folder' if path.is_dir() else f'there is no folder {path.parent}'}")
+
+
 def write_json(path: Path, value: Any) -> None:
     """The value as JSON in a file; InputError where it cannot be written."""
     try:
