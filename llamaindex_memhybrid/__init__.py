@@ -18,7 +18,6 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("llama-index-core", "llamaindex") from error
 
-from llamaindex_memhybrid._convert import RESERVED_KEY
 from llamaindex_memhybrid._filters import to_where
 from llamaindex_memhybrid.embedding import MemHybridEmbedding
 from llamaindex_memhybrid.rerank import as_reranker
@@ -28,7 +27,6 @@ from llamaindex_memhybrid.vector_store import MemHybridVectorStore
 del _core
 
 __all__ = [
-    "RESERVED_KEY",
     "MemHybridEmbedding",
     "MemHybridRetriever",
     "MemHybridVectorStore",

@@ -15,7 +15,7 @@ import numpy as np
 from llama_index.core.schema import BaseNode, IndexNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
-from memhybrid.errors import EmbedderError, InputError
+from memhybrid.errors import EmbedderError, InputError, MetadataError
 from memhybrid.memory import MemoryView
 from memhybrid.protocols import Embedder
 from memhybrid.records import Hit, Memory
@@ -65,9 +65,17 @@ def to_memories(given: Any, embedder: Embedder) -> list[Memory]:
         if not isinstance(node, BaseNode):
             raise InputError(f"nodes[{position}]: expected a node, got {type(node).__name__}")
         nodes.append(node)
-    cleaned = [clean_metadata(node.metadata, f"node {node.node_id!r}") for node in nodes]
+    cleaned = [_own_metadata(node) for node in nodes]
     vectors = _vectors(nodes, embedder)
     return [_to_memory(*parts) for parts in zip(nodes, cleaned, vectors, strict=True)]
+
+
+def _own_metadata(node: BaseNode) -> dict[str, Any]:
+    """The node's metadata in values that can be stored, without what an earlier search added to it."""
+    owner = f"node {node.node_id!r}"
+    if not isinstance(node.metadata.get(RESERVED_KEY, {}), dict):
+        raise MetadataError(f"{owner}: the metadata key {RESERVED_KEY!r} is kept for scores in results; rename it")
+    return clean_metadata({key: value for key, value in node.metadata.items() if key != RESERVED_KEY}, owner)
 
 
 def _vectors(nodes: Sequence[BaseNode], embedder: Embedder) -> list[Any]:
