@@ -34,8 +34,9 @@ def attach(store: Any, embedding: Any, options: Mapping[str, Any]) -> HybridMemo
 def bind(memory: MemoryView, *scopes: Mapping[str, Any] | None) -> MemoryView:
     """The view bound to every scope given. ScopeError where one of them would change what is bound already."""
     for scope in scopes:
-        if scope is not None and not isinstance(scope, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ScopeError(f"scope: expected a dict such as {{'user_id': 'u1'}}, got {type(scope).__name__}")
-        if scope:
-            memory = memory.scoped(**scope)
+        if scope is None:
+            continue
+        if not isinstance(scope, Mapping) or not scope:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ScopeError(f"scope: expected a dict such as {{'user_id': 'u1'}}, got {scope!r}")
+        memory = memory.scoped(**scope)
     return memory
