@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +54,13 @@ class EntityIndex:
         found = found[found < n]
         return found if alive is None else found[alive[found]]
 
-    def close_spellings(self, key: str, limit: int = 5) -> list[tuple[str, float]]:
+    def close_spellings(
+        self, key: str, limit: int = 5, living: Callable[[str], bool] = bool
+    ) -> list[tuple[str, float]]:
         """Other names spelt nearly like this one, with their similarity in (0, 1], best first.
 
-        Same first letter and nearly the same length, so that a large index is not searched whole.
+        Same first letter and nearly the same length, so that a large index is not searched whole. Names that are not `living`
+        are passed over: what was deleted must not take a place.
         """
         if len(key) < SPELLING_MIN_LENGTH:
             return []
@@ -65,8 +68,8 @@ class EntityIndex:
         names: list[str] = []
         for length in range(max(SPELLING_MIN_LENGTH, len(key) - spread), len(key) + spread + 1):
             names.extend(self._by_length.get((key[0], length), ()))
-        found = process.extract(key, names, scorer=fuzz.ratio, score_cutoff=SPELLING_CUTOFF, limit=limit + 1)
-        close = [(name, score / 100.0) for name, score, _ in found if name != key]
+        found = process.extract(key, names, scorer=fuzz.ratio, score_cutoff=SPELLING_CUTOFF, limit=None)
+        close = [(name, score / 100.0) for name, score, _ in found if name != key and living(name)]
         return sorted(close, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def names(self) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,20 +34,25 @@ def matches_by_vector(context: SignalContext) -> list[tuple[str, float]]:
     similarity = _unit(queries) @ _unit(matrix).T
     for row in similarity:
         best = sorted(np.flatnonzero(row >= MIN_SIMILARITY).tolist(), key=lambda i: (-row[i], names[i]))
-        found.extend((names[i], min(float(row[i]), 1.0)) for i in best[:MAX_STORED_ENTITIES])
+        living = islice((i for i in best if len(context.view.linked(names[i]))), MAX_STORED_ENTITIES)
+        found.extend((names[i], min(float(row[i]), 1.0)) for i in living)
     return found
 
 
 def matches_by_name(context: SignalContext) -> list[tuple[str, float]]:
     """Stored entities that the query names, exactly or nearly spelt so; the query's case does not matter."""
-    entities = context.view.partition.entities
+    view = context.view
     found: dict[str, float] = {}
+
+    def living(name: str) -> bool:
+        return len(view.linked(name)) > 0
+
     for name in context.query.names:
-        if entities.known(name):
+        if living(name):
             found[name] = 1.0
     for key in context.query.entities:
         if key not in found:
-            for name, similarity in entities.close_spellings(key):
+            for name, similarity in view.partition.entities.close_spellings(key, living=living):
                 found[name] = max(found.get(name, 0.0), similarity)
     return list(found.items())
 

@@ -227,7 +227,7 @@ class Sidecar:
         return self._next_slot - 1
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Forget memories, their vectors and the entity vectors that nothing needs any more."""
+        """Forget memories and their vectors. The vectors of names that only they mentioned go with `compact`."""
         slots = self.slots_of(ids)
         if not slots:
             return
@@ -340,9 +340,19 @@ class Sidecar:
 
     # --- upkeep ------------------------------------------------------------------------------------------------------
 
+    def _forget_names(self) -> None:
+        """The vectors of names that no memory mentions any more."""
+        for (scope,) in self._db.execute("SELECT DISTINCT scope FROM entity_vector").fetchall():
+            mentioned: set[str] = set()
+            for (text,) in self._db.execute("SELECT entities FROM memory WHERE scope = ?", (scope,)):
+                mentioned.update(json.loads(text))
+            keys = self._db.execute("SELECT key FROM entity_vector WHERE scope = ?", (scope,)).fetchall()
+            self.drop_entity_vectors(scope, [key for (key,) in keys if key not in mentioned])
+
     def compact(self) -> None:
         """Give back the space of deleted memories, so that nothing of them is left in any file."""
         with self._guard():
+            self._forget_names()
             self._db.execute("VACUUM")
             if self.folder is not None:
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
