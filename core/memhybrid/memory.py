@@ -268,19 +268,9 @@ class MemoryView:
         self, id: str, text: str | None = None, metadata: Mapping[str, Any] | None = None, *, embedding: Any = None
     ) -> None:
         """Change a memory. Metadata is merged (None removes a key); `updated_at`, where a memory has it, becomes now."""
-        self._require_mine([id])
-        partition = self._partition(None)
-        if isinstance(metadata, Mapping):
-            for key in metadata:
-                if key in self._bound and metadata[key] != self._bound[key]:
-                    raise ScopeError(f"memory {id!r}: {key!r} is bound in this view and cannot be changed")
-        self._writer.update(id, partition=partition, text=text, metadata=metadata, embedding=embedding)
-
-    def _require_mine(self, ids: Sequence[str]) -> None:
-        """Ids outside the bound filter do not exist for this view."""
-        extra = [k for k in self._bound if k not in self._store.scopes.keys]
-        if extra and len(self._rows(ids)[1]) < len(ids):
-            raise InputError(f"memory {ids[0]!r} does not exist; add it first")
+        self._writer.update(
+            id, partition=self._partition(None), scope=self._bound, text=text, metadata=metadata, embedding=embedding
+        )
 
     def delete(self, ids: Any = None, *, where: WhereInput = None, all: bool = False) -> int:
         """Delete by ids, by filter, or, with `all=True`, everything in this view. Returns how many existed and are gone.
@@ -293,8 +283,7 @@ class MemoryView:
         self._store.check_writable()
         with self._store.write_lock:
             view, condition = self._view(where)
-            only_scope = condition is None or (where is not None and not where)
-            if wanted is None and not all and only_scope:
+            if wanted is None and not all and compile_filter(where) is None:
                 raise InputError("delete: an empty filter means everything; say all=True if that is meant")
             if wanted is None:
                 mask = view.mask(condition)
@@ -608,6 +597,8 @@ class HybridMemory(MemoryView):
         self._store.check_writable()
         with self._store.write_lock:
             self._store.sidecar.compact()
+            # Loaded again without the dead, whose names would otherwise be kept anew.
+            self._store.partitions.drop()
 
     def subscribe(self, listener: Callable[[WriteEvent], object]) -> Callable[[], None]:
         """Call `listener(WriteEvent)` after each write, whoever made it; returns a function that ends the subscription."""

@@ -303,6 +303,12 @@ class Store:
         if self.read_only:
             raise StoreError("this store was opened with read_only=True")
 
+    def check_indexable(self) -> None:
+        """StoreError where the indexes are somebody else's to keep."""
+        self.check_open()
+        if not self.sidecar.writable:
+            raise StoreError("this store was opened with read_only=True; the process that writes keeps its indexes")
+
     def close(self) -> None:
         """Let go of files and locks."""
         if self.closed:

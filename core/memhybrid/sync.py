@@ -6,6 +6,7 @@ written; elsewhere the number of rows is looked at every `staleness` seconds, an
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,12 +82,17 @@ class Syncer:
         store.check_open()
         token = store.backend.change_token()
         if token is not None:
-            if self._ready and token == self._known_token():
+            if self._ready and token == self.known_token():
                 return None
-            if store.read_only:
+            if not store.sidecar.writable:
                 return self._refresh_reader(token)
-            with store.write_lock:
+            # Whoever holds the lock is bringing the indexes up to date; a search does not wait for a long write.
+            if not store.write_lock.acquire(blocking=strong or not self._ready):
+                return None
+            try:
                 self._follow(token)
+            finally:
+                store.write_lock.release()
             return None
         if self._ready and store.private:
             return None
@@ -100,7 +106,8 @@ class Syncer:
                 self.sync()
         return None
 
-    def _known_token(self) -> str | None:
+    def known_token(self) -> str | None:
+        """The change token up to which the cache holds everything."""
         if self._token is None:
             self._token = self._store.sidecar.get_meta("token")
         return self._token
@@ -111,6 +118,11 @@ class Syncer:
             self._store.sidecar.set_meta(token=token)
         self._token = token
         self._ready = True
+
+    def doubt(self) -> None:
+        """A write ended in the middle. Where no counter says so, everything is compared before the next search."""
+        if self._store.backend.change_token() is None:
+            self._ready = False
 
     def _refresh_reader(self, token: str) -> str | None:
         """A reader follows the writer's cache; it cannot follow Chroma beyond that."""
@@ -131,7 +143,7 @@ class Syncer:
     def _follow(self, token: str) -> None:
         """Catch up with a local folder, by the rows written since the last token where that is known."""
         store = self._store
-        known = self._known_token()
+        known = self.known_token()
         if known == token:
             self._ready = True
             return
@@ -153,7 +165,7 @@ class Syncer:
     def reread(self, ids: Iterable[str]) -> SyncReport:
         """Read these ids from Chroma and bring cache and indexes to what is there; tell the listeners."""
         store = self._store
-        store.check_writable()
+        store.check_indexable()
         wanted = list(dict.fromkeys(ids))
         added = updated = removed = unchanged = 0
         with store.write_lock:
@@ -190,7 +202,13 @@ class Syncer:
         store = self._store
         if not records or not store.late_interaction:
             return None
-        return store.embed_documents([r.text for r in records])[1]
+        try:
+            return store.embed_documents([r.text for r in records])[1]
+        except Exception as error:  # noqa: BLE001 - following the collection must not depend on the embedder
+            store.warn_once(
+                "tokens", f"the embedder failed on memories written elsewhere, which have no token vectors: {error}"
+            )
+            return None
 
     def apply_cached(self, changed: Sequence[CachedMemory], gone: Sequence[str]) -> None:
         """Cache first, then the resident indexes, then the listeners. The caller holds the write lock."""
@@ -212,7 +230,12 @@ class Syncer:
             left = [i for i in gone if before.get(i) == scope]
             # A memory whose scope changed leaves the old partition.
             left += [m.id for m in changed if before.get(m.id) == scope and m.scope != scope]
-            store.partitions.apply(scope, [changed[i] for i in inside], [slots[i] for i in inside], left)
+            try:
+                store.partitions.apply(scope, [changed[i] for i in inside], [slots[i] for i in inside], left)
+            except BaseException:
+                # Half changed: it is loaded again from the cache, which has all of it.
+                store.partitions.drop(scope)
+                raise
         if gone:
             store.ledger.forget(gone)
         store.notify(WriteEvent(tuple(Memory(m.id, m.text, dict(m.metadata)) for m in changed), tuple(gone)))
@@ -222,7 +245,7 @@ class Syncer:
     def sync(self) -> SyncReport:
         """Compare the whole collection with the cache and mend what differs."""
         store = self._store
-        store.check_writable()
+        store.check_indexable()
         with store.write_lock:
             token = store.backend.change_token()
             identity = store.sidecar.get_meta("collection")
@@ -296,6 +319,10 @@ class Syncer:
                 continue
             if view.text(row) != cached[2]:
                 problems.append(f"{identifier!r}: the index holds another text")
+            if partition.metadata.get(row) != json.loads(cached[3]):
+                problems.append(f"{identifier!r}: the index holds other metadata")
+            if set(partition.entities.keys_of(row)) != set(json.loads(cached[6])):
+                problems.append(f"{identifier!r}: the index holds other entities")
             hashes = np.frombuffer(cached[4], dtype=np.uint64)
             counts = np.frombuffer(cached[5], dtype=np.uint16)
             for term, count in zip(hashes.tolist(), counts.tolist(), strict=True):
@@ -311,6 +338,12 @@ class Syncer:
             )
             if partition.vectors is None or not np.isfinite(partition.vectors.take(np.array([row]))).all():
                 problems.append(f"{identifier!r}: its vector cannot be read")
+        total = sum(int(np.frombuffer(row[5], dtype=np.uint16).sum(dtype=np.int64)) for row in rows)
+        if not problems and (view.count, view.lexical.total_length) != (len(rows), total):
+            problems.append(
+                f"the keyword statistics count {view.count} memories of {view.lexical.total_length} terms, the cache "
+                f"{len(rows)} of {total}"
+            )
         missing = set(by_id) - {view.id(r) for r in view.living().tolist()}
         problems.extend(f"{i!r}: in the cache, not in the index" for i in sorted(missing))
         return problems

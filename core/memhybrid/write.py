@@ -22,7 +22,7 @@ from memhybrid.state.sidecar import CachedMemory
 from memhybrid.store import Store
 from memhybrid.sync import Syncer
 from memhybrid.times import parse_time
-from memhybrid.values import as_memories, clean_id, clean_metadata, clean_text, clean_vector
+from memhybrid.values import as_memories, clean_id, clean_metadata, clean_text, clean_vector, content_hash
 
 CHUNK = 2_000
 EMBED_BATCH = 256
@@ -57,7 +57,7 @@ class Writer:
             return []
         with store.write_lock:
             self._syncer.ensure_fresh()
-            self._check_owners([(d.id, d.metadata) for d in drafts])
+            self._check_owners([(d.id, d.metadata) for d in drafts], scope or {})
             fresh = self._changed(drafts)
             vectors, tokens = self._vectors(fresh, progress)
             self._write(fresh, vectors, tokens, progress)
@@ -99,19 +99,22 @@ class Writer:
             )
         return metadata
 
-    def _check_owners(self, items: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """An id belongs to one tenant; nobody else may write it, nor learn whose it is."""
-        if not self._store.scopes.keys:
-            return
-        owners = self._store.sidecar.scopes_of([identifier for identifier, _ in items])
+    def _check_owners(self, items: Sequence[tuple[str, Mapping[str, Any]]], scope: Mapping[str, Any]) -> None:
+        """An id belongs to one tenant, and to the view that can see it; nobody else may write it, nor learn whose it is."""
+        store = self._store
+        ids = [identifier for identifier, _ in items]
+        owners = store.sidecar.scopes_of(ids) if store.scopes.keys else {}
+        seen = store.sidecar.contents_of(ids) if scope.keys() - set(store.scopes.keys) else {}
         for identifier, metadata in items:
-            if identifier in owners and owners[identifier] != self._store.scopes.of_metadata(metadata):
+            other = identifier in owners and owners[identifier] != store.scopes.of_metadata(metadata)
+            if other or (identifier in seen and not _inside(seen[identifier][1], scope)):
                 raise ScopeError(f"memory {identifier!r}: this id is taken; use another one")
 
     def _changed(self, drafts: Sequence[Draft]) -> list[Draft]:
         """Without those that are stored already just as they are given."""
-        stored = self._store.sidecar.contents_of([d.id for d in drafts if d.given is None])
-        return [d for d in drafts if d.given is not None or stored.get(d.id) != (d.text, d.metadata)]
+        # By hash: to Python True, 1 and 1.0 are equal, to a filter they are not.
+        stored = self._store.sidecar.hashes_of([d.id for d in drafts if d.given is None])
+        return [d for d in drafts if d.given is not None or stored.get(d.id) != content_hash(d.text, d.metadata)]
 
     # --- vectors -----------------------------------------------------------------------------------------------------
 
@@ -208,33 +211,30 @@ class Writer:
     def _commit(self, records: list[StoredRecord], cached: list[CachedMemory], written: list[str]) -> None:
         store = self._store
         previous = {i: metadata for i, (_, metadata) in store.sidecar.contents_of([r.id for r in records]).items()}
-        token = store.backend.change_token()
         try:
-            store.backend.upsert(records, previous=previous)
-        except StoreError as error:
-            # What of this chunk got through is found by reading back; earlier chunks are complete.
-            self._recover([r.id for r in records])
-            raise _with_written(error, written) from error
-        self._settle(cached, [], token, len(records), [r.id for r in records])
+            try:
+                store.backend.upsert(records, previous=previous)
+            except StoreError as error:
+                # What of this chunk got through is found by reading back; earlier chunks are complete.
+                self._recover([r.id for r in records])
+                now = store.sidecar.hashes_of([m.id for m in cached])
+                raise _with_written(error, [*written, *(m.id for m in cached if now.get(m.id) == m.hash)]) from error
+            self._settle(cached, [], len(records))
+        except BaseException:
+            self._syncer.doubt()
+            raise
         written.extend(r.id for r in records)
 
-    def _settle(
-        self, cached: list[CachedMemory], gone: list[str], before: str | None, operations: int, ids: Sequence[str]
-    ) -> None:
-        """Cache and indexes; then the change token, unless somebody else wrote in between."""
+    def _settle(self, cached: list[CachedMemory], gone: list[str], operations: int) -> None:
+        """Cache and indexes; then the change token, unless somebody else wrote since the last one."""
         store = self._store
         self._syncer.apply_cached(cached, gone)
-        after = store.backend.change_token()
+        before, after = self._syncer.known_token(), store.backend.change_token()
         if before is None or after is None or int(after) - int(before) == operations:
             self._syncer.remember(after)
         else:
-            others = store.backend.changed_since(before)
-            mine = set(ids)
-            if others is not None and all(i in mine for i in others):
-                self._syncer.remember(after)
-            else:
-                # The next look finds the token moved and follows the other writer.
-                self._syncer.ensure_fresh()
+            # The token is not the one expected: this follows the other writer.
+            self._syncer.ensure_fresh()
 
     def _recover(self, ids: Sequence[str]) -> None:
         try:
@@ -251,6 +251,7 @@ class Writer:
         identifier: str,
         *,
         partition: str,
+        scope: Mapping[str, Any],
         text: Any = None,
         metadata: Any = None,
         embedding: Any = None,
@@ -266,7 +267,11 @@ class Writer:
         with store.write_lock:
             self._syncer.ensure_fresh()
             stored = store.sidecar.contents_of([identifier]).get(identifier)
-            if stored is None or store.sidecar.scopes_of([identifier])[identifier] != partition:
+            if (
+                stored is None
+                or store.sidecar.scopes_of([identifier])[identifier] != partition
+                or not _inside(stored[1], scope)
+            ):
                 raise InputError(f"{owner} does not exist; add it first")
             old_text, old_metadata = stored
             merged = {k: v for k, v in {**old_metadata, **changes}.items() if k not in removed}
@@ -274,7 +279,10 @@ class Writer:
                 raise ScopeError(
                     f"{owner}: an update cannot move a memory to another scope; add it there and delete it here"
                 )
-            if merged == old_metadata and new_text in (None, old_text) and embedding is None:
+            if not _inside(merged, scope):
+                raise ScopeError(f"{owner}: what this view is bound to cannot be changed through it")
+            after = content_hash(old_text if new_text is None else new_text, merged)
+            if after == content_hash(old_text, old_metadata) and embedding is None:
                 return
             if "updated_at" in old_metadata and "updated_at" not in changes and "updated_at" not in removed:
                 merged["updated_at"] = _now_like(old_metadata["updated_at"])
@@ -308,14 +316,22 @@ class Writer:
             existing = list(store.sidecar.slots_of(list(ids)))
             for start in range(0, len(existing), CHUNK):
                 part = existing[start : start + CHUNK]
-                token = store.backend.change_token()
                 try:
-                    store.backend.delete(part)
-                except StoreError:
-                    self._recover(part)
+                    try:
+                        store.backend.delete(part)
+                    except StoreError:
+                        self._recover(part)
+                        raise
+                    self._settle([], part, len(part))
+                except BaseException:
+                    self._syncer.doubt()
                     raise
-                self._settle([], part, token, len(part), part)
         return len(existing)
+
+
+def _inside(metadata: Mapping[str, Any], scope: Mapping[str, Any]) -> bool:
+    """Whether a memory belongs to a view bound to these values."""
+    return all(key in metadata and type(metadata[key]) is type(v) and metadata[key] == v for key, v in scope.items())
 
 
 def _with_written(error: StoreError, written: Sequence[str]) -> StoreError:

@@ -165,8 +165,8 @@ class ChromaBackend:
         return None if sequence is None else str(sequence)
 
     def changed_since(self, token: str) -> list[str] | None:
-        """Ids of existing rows written after the token."""
-        if self._changes is None or not token.isdigit():
+        """Ids of existing rows written after the token. A folder that was put back to an earlier state cannot tell."""
+        if self._changes is None or not token.isdigit() or int(self.change_token() or 0) < int(token):
             return None
         return self._changes.written_since(int(token))
 
