@@ -114,23 +114,25 @@ def neighbour_lift(
     inside = session >= 0
     if not inside.any():
         return lift
-    _, group = np.unique(session, return_inverse=True)
+    _, group = np.unique(session[inside], return_inverse=True)
     strongest = np.full(int(group.max()) + 1, -1.0)
-    np.maximum.at(strongest, group, scores)
-    lift[inside] = same_session * (strongest[group] - scores)[inside]
+    np.maximum.at(strongest, group, scores[inside])
+    lift[inside] = same_session * (strongest[group] - scores[inside])
     placed = np.flatnonzero(inside & np.isfinite(position))
     if len(placed):
-        keys = np.stack([session[placed].astype(np.float64), position[placed]], axis=1)
-        unique, slot = np.unique(keys, axis=0, return_inverse=True)
-        slot = slot.ravel()
-        peak = np.full(len(unique), -1.0)
+        members = np.cumsum(inside)[placed] - 1
+        places, at = np.unique(position[placed], return_inverse=True)
+        keys, slot = np.unique(group[members] * len(places) + at, return_inverse=True)
+        peak = np.full(len(keys), -1.0)
         np.maximum.at(peak, slot, scores[placed])
-        index = {(s, p): i for i, (s, p) in enumerate(map(tuple, unique.tolist()))}
-        gained = lift[placed]
+        gained, own = lift[placed], scores[placed]
         for distance, kappa in near.items():
-            for offset in (-distance, distance):
-                found = np.array([index.get((s, p + offset), -1) for s, p in unique.tolist()])[slot]
-                there = found >= 0
-                gained[there] = np.maximum(gained[there], kappa * (peak[found[there]] - scores[placed][there]))
+            for offset in {-distance, distance}:
+                wanted = position[placed] + offset
+                there = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+                key = group[members] * len(places) + there
+                found = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+                hit = (places[there] == wanted) & (keys[found] == key)
+                gained[hit] = np.maximum(gained[hit], kappa * (peak[found[hit]] - own[hit]))
         lift[placed] = gained
     return np.maximum(lift, 0.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +19,39 @@ SAME_SESSION = 0.4
 Rows = NDArray[np.intp]
 
 
+@dataclass(frozen=True)
+class _Session:
+    """The rows of one session with a position, in order of it."""
+
+    size: int
+    rows: Rows
+    positions: Float64
+
+
+def _session(context: SignalContext, code: int) -> _Session:
+    """A session's rows by `msg_id`, or by the rank of `created_at` where none has one; kept until it grows."""
+    table = context.view.partition.metadata
+    column = table.column(context.field_name("session_id"))
+    assert column is not None
+    members = column.rows_with(code, context.view.n)
+    kept = context.view.partition.sessions
+    key = (context.field_name("session_id"), context.field_name("msg_id"), context.field_name("created_at"), code)
+    known = kept.get(key)
+    if isinstance(known, _Session) and known.size == len(members):
+        return known
+    positions = table.floats(context.field_name("msg_id"), members, read_importance)
+    if not np.isfinite(positions).any():
+        times = table.times([context.field_name("created_at")], members)
+        # Equal times share a rank: which of them came first is not known.
+        ranks = np.searchsorted(np.unique(times[np.isfinite(times)]), times).astype(np.float64)
+        positions = np.where(np.isfinite(times), ranks, np.nan)
+    order = np.argsort(positions, kind="stable")
+    made = kept[key] = _Session(len(members), members[order], positions[order])
+    return made
+
+
 def _places(context: SignalContext, rows: Rows) -> tuple[NDArray[np.int64], Float64]:
-    """Session code (-1: none) and position of the rows: `msg_id`, or the rank by `created_at` where the session has none."""
+    """Session code (-1: none) and position of the rows."""
     table = context.view.partition.metadata
     column = table.column(context.field_name("session_id"))
     if column is None:
@@ -26,45 +59,33 @@ def _places(context: SignalContext, rows: Rows) -> tuple[NDArray[np.int64], Floa
     session = column.codes.take(rows).astype(np.int64)
     position = table.floats(context.field_name("msg_id"), rows, read_importance)
     for code in np.unique(session[(session >= 0) & np.isnan(position)]).tolist():
-        members = _allowed(context, column.rows_with(code, context.view.n))
-        if np.isfinite(table.floats(context.field_name("msg_id"), members, read_importance)).any():
-            continue
-        times = table.times([context.field_name("created_at")], members)
-        # Equal times share a rank: which of them came first is not known.
-        known = np.unique(times[np.isfinite(times)])
+        whole = _session(context, code)
+        by_row = np.argsort(whole.rows)
         inside = np.flatnonzero(session == code)
-        own = times[np.searchsorted(members, rows[inside])] if len(members) else np.full(len(inside), np.nan)
-        position[inside] = np.where(np.isfinite(own), np.searchsorted(known, own), np.nan)
+        position[inside] = whole.positions[by_row[np.searchsorted(whole.rows[by_row], rows[inside])]]
     return session, position
-
-
-def _allowed(context: SignalContext, rows: Rows) -> Rows:
-    return rows if context.mask is None else rows[context.mask[rows]]
 
 
 def neighbours_of(context: SignalContext, scores: Float64) -> Rows:
     """Rows within two messages of the strongest candidates that are no candidates themselves."""
-    table = context.view.partition.metadata
-    column = table.column(context.field_name("session_id"))
-    if column is None or not len(scores):
-        return np.empty(0, np.intp)
+    column = context.view.partition.metadata.column(context.field_name("session_id"))
     most = min(context.profile.context_expand, len(scores))
-    strongest = context.rows[np.argpartition(-scores, most - 1)[:most]] if most else context.rows[:0]
-    codes = column.codes.take(strongest)
-    found: list[Rows] = []
-    for code in np.unique(codes[codes >= 0]).tolist():
-        members = _allowed(context, column.rows_with(code, context.view.n))
-        _, position = _places(context, members)
-        order = np.argsort(position, kind="stable")
-        placed = position[order]
-        own = position[np.isin(members, strongest[codes == code])]
-        for at in own[np.isfinite(own)].tolist():
-            low = int(np.searchsorted(placed, at - max(NEAR), side="left"))
-            high = int(np.searchsorted(placed, at + max(NEAR), side="right"))
-            found.append(members[order[low:high]])
-    if not found:
+    if column is None or not most:
         return np.empty(0, np.intp)
-    return np.setdiff1d(np.concatenate(found), context.rows)
+    strongest = context.rows[np.argpartition(-scores, most - 1)[:most]]
+    session, position = _places(context, strongest)
+    reach = max(NEAR)
+    found: list[Rows] = [np.empty(0, np.intp)]
+    for code, at in zip(session.tolist(), position.tolist(), strict=True):
+        if code >= 0 and at == at:
+            whole = _session(context, code)
+            low = int(whole.positions.searchsorted(at - reach, side="left"))
+            high = int(whole.positions.searchsorted(at + reach, side="right"))
+            found.append(whole.rows[low:high])
+    near = np.unique(np.concatenate(found))
+    if context.mask is not None:
+        near = near[context.mask[near]]
+    return near[~np.isin(near, context.rows)]
 
 
 def lift(context: SignalContext, scores: Float64) -> Float64:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from memhybrid.indexes.partition import Partition
 from memhybrid.state.sidecar import CachedMemory, Sidecar
 
-EXACT_LIMIT = 20_000
+EXACT_LIMIT = 10_000
 """Memories of a store without scope keys up to which its vectors are scanned exactly instead of asking Chroma's index."""
 _TRIES = 3
 

@@ -27,6 +27,12 @@ def _identity(value: Any) -> Any:
     return (type(value), value)
 
 
+def as_time(value: Any) -> float:
+    """Epoch seconds, NaN for what is no time."""
+    moment = None if isinstance(value, list) else parse_time(value)
+    return np.nan if moment is None else moment
+
+
 class Column:
     """One metadata key. `values` are the distinct values in order of first appearance; `codes[row]` points into them."""
 
@@ -35,7 +41,7 @@ class Column:
         self.values: list[Any] = []
         self._code_of: dict[Any, int] = {}
         self._predicates: dict[Any, NDArray[np.bool_]] = {}
-        self._times = np.empty(0)
+        self._converted: dict[Callable[[Any], float], NDArray[np.float64]] = {}
         self._groups: dict[int, array[int]] = {}
         self._grouped = 0
         self._group_lock = threading.Lock()
@@ -84,20 +90,25 @@ class Column:
 
     def times(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Epoch seconds of the rows' values, NaN where missing or no time."""
-        self._grow_times()
-        return np.append(self._times, np.nan)[self.codes.take(rows)]
+        return self.converted(as_time)[self.codes.take(rows)]
 
     def all_times(self, n: int) -> NDArray[np.float64]:
         """Epoch seconds of the rows 0..n, NaN where missing or no time."""
-        self._grow_times()
-        return np.append(self._times, np.nan)[self.rows(n)]
+        return self.converted(as_time)[self.rows(n)]
 
-    def _grow_times(self) -> None:
-        have, want = len(self._times), len(self.values)
-        if have < want:
-            parsed = (parse_time(self.values[i]) for i in range(have, want))
-            fresh = np.fromiter((np.nan if t is None else t for t in parsed), dtype=np.float64, count=want - have)
-            self._times = np.concatenate([self._times, fresh])
+    def converted(self, convert: Callable[[Any], float]) -> NDArray[np.float64]:
+        """`convert` of each distinct value, by code; NaN behind the last one, where the code ABSENT (-1) points.
+
+        Kept for each function, and extended when values were added.
+        """
+        known = self._converted.get(convert)
+        have, want = 0 if known is None else len(known) - 1, len(self.values)
+        if known is not None and have >= want:
+            return known
+        fresh = np.fromiter((convert(self.values[i]) for i in range(have, want)), dtype=np.float64, count=want - have)
+        made = np.concatenate([fresh if known is None else np.concatenate([known[:-1], fresh]), [np.nan]])
+        self._converted[convert] = made
+        return made
 
     def rows_with(self, code: int, n: int) -> NDArray[np.intp]:
         """Rows below n with the given code, ascending. Rows that came since the last call are sorted in first."""
@@ -147,14 +158,9 @@ class MetadataTable:
         return out
 
     def floats(self, key: str, rows: NDArray[np.intp], convert: Callable[[Any], float]) -> NDArray[np.float64]:
-        """`convert` of each row's value, NaN where the key is missing. Distinct values are converted once a call."""
+        """`convert`, a function at module level, of each row's value; NaN where the key is missing."""
         column = self._columns.get(key)
-        if column is None:
-            return np.full(len(rows), np.nan)
-        codes = column.codes.take(rows)
-        unique, inverse = np.unique(codes, return_inverse=True)
-        converted = np.array([np.nan if c == ABSENT else convert(column.values[c]) for c in unique], dtype=np.float64)
-        return converted[inverse]
+        return np.full(len(rows), np.nan) if column is None else column.converted(convert)[column.codes.take(rows)]
 
     def objects(self, key: str, rows: Iterable[int]) -> list[Any]:
         """The rows' values, None where missing."""

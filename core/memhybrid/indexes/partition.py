@@ -79,8 +79,13 @@ class View:
 
     def order(self, rows: Rows, scores: NDArray[np.float64]) -> NDArray[np.intp]:
         """Positions that sort the rows by score, descending, then by id."""
-        ids = self.partition.ids
-        return np.array(sorted(range(len(rows)), key=lambda i: (-scores[i], ids[rows[i]])), dtype=np.intp)
+        order = np.argsort(-scores, kind="stable")
+        ranked = scores[order]
+        if (ranked[1:] == ranked[:-1]).any():
+            ids, negative = self.partition.ids, (-scores).tolist()
+            keys = [(score, ids[row]) for score, row in zip(negative, rows.tolist(), strict=True)]
+            order = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
+        return order
 
 
 class Partition:
@@ -99,6 +104,7 @@ class Partition:
         self.vectors = None if dimension is None else VectorRows(dimension, source)
         self.covered = Growable(np.bool_, fill=False)
         self.tokens: list[bytes | None] = []
+        self.sessions: dict[Any, Any] = {}
         self.entity_vectors: dict[str, NDArray[np.float32]] | None = None
         self._source = source
         self._text_bytes = 0
