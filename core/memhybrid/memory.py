@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,14 +22,14 @@ from memhybrid.indexes.partition import View
 from memhybrid.listing import sort_rows
 from memhybrid.profiles import Profile, as_profile
 from memhybrid.records import Memory, SearchResult, WriteEvent
-from memhybrid.scope import Filter, Node, Scopes, compile_filter
+from memhybrid.scope import Filter, Node, Scopes, compile_filter, is_tenant
 from memhybrid.search import Searcher
 from memhybrid.signals.context import Request
 from memhybrid.state import lock
 from memhybrid.store import Store, let_go, shared
 from memhybrid.sync import Syncer, SyncReport, VerifyReport
 from memhybrid.text import default_analyzer
-from memhybrid.times import parse_time
+from memhybrid.times import EARLIEST, LATEST, parse_time
 from memhybrid.validity import still_valid
 from memhybrid.values import check_query, clean_ids, clean_vector, optional_number, positive
 from memhybrid.write import Progress, Writer
@@ -98,7 +99,7 @@ class MemoryView:
         for key, value in values.items():
             plain = value.item() if isinstance(value, np.generic) else value
             values[key] = plain
-            if isinstance(plain, bool) or not isinstance(plain, str | int) or plain == "":
+            if not is_tenant(plain):
                 raise ScopeError(f"scoped: {key!r} is {plain!r}; give a non-empty string or an int")
             if key in self._bound and self._bound[key] != plain:
                 raise ScopeError(f"scoped: {key!r} is bound already and cannot be changed")
@@ -247,12 +248,12 @@ class MemoryView:
         )
 
     @staticmethod
-    def _moment(now: Any) -> float:
+    def _moment(now: Any, name: str = "now") -> float:
         if now is None:
             return time.time()
         moment = parse_time(now) if isinstance(now, datetime | date | int | float | str) else None
-        if moment is None:
-            raise InputError(f"now: expected a datetime, epoch seconds or ISO 8601 text, got {now!r}")
+        if moment is None or not EARLIEST <= moment <= LATEST:
+            raise InputError(f"{name}: expected a datetime, epoch seconds or ISO 8601 text, got {now!r}")
         return moment
 
     # --- write -------------------------------------------------------------------------------------------------------
@@ -353,7 +354,7 @@ class MemoryView:
         """From `at` (default: now) on the memory stays out of searches, unless they ask for outdated ones."""
         from memhybrid.times import iso
 
-        self.update(id, metadata={self._profile.fields.expires_at: iso(self._moment(at))})
+        self.update(id, metadata={self._profile.fields.expires_at: iso(self._moment(at, "at"))})
 
     def supersede(self, id: str, by: str) -> None:
         """The memory `by` says what this one no longer says truly; this one stays out of searches."""
@@ -421,17 +422,15 @@ class HybridMemory(MemoryView):
         from memhybrid.backends import chroma
 
         options = _Options.of(embedder, profile, scope_key, analyzer, bm25, consistency, strict, memory_budget)
-        if not isinstance(collection, str) or not collection:
-            raise InputError(f"collection: expected a name, got {collection!r}")
+        _check_name(collection)
+        _check_switches(read_only=read_only, late_interaction=late_interaction)
         if path is None:
             backend = chroma.open_memory(collection)
             store = options.store(backend, private=True, late_interaction=late_interaction)
             memory = cls(store, options.profile, key=None, consistency=consistency, strict=strict)
             weakref.finalize(store, _drop_collection, backend.client, backend.collection.name)
             return memory
-        folder = Path(path).expanduser().resolve()
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"path: {folder} is a file, expected a folder")
+        folder = _folder(path, "path")
         if read_only and not (folder / "chroma.sqlite3").exists():
             raise InputError(f"path: there is no store in {folder} to be read")
         if not read_only:
@@ -566,6 +565,27 @@ class HybridMemory(MemoryView):
         )
 
     # --- upkeep ------------------------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The parts behind this object, for tools; not a stable interface."""
+        return self._store
+
+    def refresh(self) -> None:
+        """Look for changes made elsewhere, as every search does."""
+        self._syncer.ensure_fresh()
+
+    def export(self, path: str | Path) -> int:
+        """Write everything, with vectors and usage, to a JSON Lines file; how many memories. See memhybrid.transfer."""
+        from memhybrid.transfer import export_store
+
+        return export_store(self, path)
+
+    def import_(self, path: str | Path, *, progress: Progress | None = None) -> int:
+        """Add everything from an exported file; ids that exist are replaced. How many memories."""
+        from memhybrid.transfer import import_store
+
+        return import_store(self, path, progress)
 
     @property
     def collection(self) -> Any:
@@ -736,10 +756,37 @@ def _state_key(state: Path, *, read_only: bool = False) -> tuple[str, ...]:
 
 def _state_folder(state_path: str | Path | None, folder: Path | None, identity: str) -> Path | None:
     if state_path is not None:
-        path = Path(state_path).expanduser().resolve() / identity
+        path = _folder(state_path, "state_path") / identity
         _make_folder(path)
         return path
     return None if folder is None else folder / "memhybrid" / identity
+
+
+def _folder(path: Any, name: str) -> Path:
+    if not isinstance(path, str | Path) or not str(path) or "\x00" in str(path):
+        raise InputError(f"{name}: expected the path of a folder, got {path!r}")
+    folder = Path(path).expanduser().resolve()
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{name}: {folder} is a file, expected a folder")
+    return folder
+
+
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
+
+
+def _check_name(collection: Any) -> None:
+    """Chroma's rule, before a folder is made."""
+    if not isinstance(collection, str) or not _NAME.fullmatch(collection):
+        raise InputError(
+            f"collection: expected a name of 3 to 512 characters from a-z, A-Z, 0-9, '.', '_' and '-' that begins and ends "
+            f"with a letter or a digit, got {collection!r}"
+        )
+
+
+def _check_switches(**switches: Any) -> None:
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name}: expected True or False, got {value!r}")
 
 
 def _make_folder(folder: Path) -> None:

@@ -284,8 +284,12 @@ class Scopes:
         """From what the user gives: None, one name, or several."""
         if scope_key is None:
             return cls(())
-        keys = (scope_key,) if isinstance(scope_key, str) else tuple(scope_key)
-        if not keys or len(set(keys)) != len(keys) or any(not isinstance(k, str) or not k for k in keys):
+        keys: tuple[Any, ...] = ()
+        if isinstance(scope_key, str):
+            keys = (scope_key,)
+        elif isinstance(scope_key, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            keys = tuple(scope_key)
+        if not all(isinstance(k, str) and k and not k.startswith("$") for k in keys) or not 0 < len(keys) == len(set(keys)):
             raise ScopeError(f"scope_key: expected one name or several different names, got {scope_key!r}")
         return cls(keys)
 
@@ -294,7 +298,7 @@ class Scopes:
         values: list[Any] = []
         for key in self.keys:
             value = metadata.get(key)
-            if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
+            if not is_tenant(value):
                 return None
             values.append(value)
         return self._dump(values)
@@ -304,6 +308,8 @@ class Scopes:
 
         A bound scope wins and the filter is ANDed afterwards, so that it can only narrow. Anything missing raises.
         """
+        if where is not None and not isinstance(where, Mapping):
+            raise FilterError(f"where: expected a dict such as {{'type': 'fact'}}, got {type(where).__name__}")
         values: list[Any] = []
         for key in self.keys:
             value = scope.get(key) if scope else None
@@ -317,7 +323,7 @@ class Scopes:
                 )
             if isinstance(value, np.generic):
                 value = value.item()
-            if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
+            if not is_tenant(value):
                 raise ScopeError(f"scope {key!r}: expected a non-empty string or an int, got {value!r}")
             values.append(value)
         return self._dump(values)
@@ -329,6 +335,13 @@ class Scopes:
     @staticmethod
     def _dump(values: list[Any]) -> str:
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+
+
+def is_tenant(value: Any) -> bool:
+    """Whether a value can name a tenant: an int of 64 bits, or a text that is neither empty nor beyond Unicode."""
+    if isinstance(value, str):
+        return value != "" and not any("\ud800" <= c <= "\udfff" for c in value)
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
 def _equality(where: Mapping[str, Any], key: str) -> Any:

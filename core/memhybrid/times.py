@@ -9,6 +9,7 @@ from typing import Any
 
 MILLISECONDS_FROM = 1e11
 """Epoch numbers from here up are milliseconds: as seconds they would lie after the year 5138."""
+EARLIEST = -62135596800.0  # 0001-01-01T00:00:00Z, the first
 LATEST = 253402300799.0  # 9999-12-31T23:59:59Z, the last second that datetime knows
 _ISO = re.compile(r"\s*[+-]?\d{4}-?\d{2}-?\d{2}")
 

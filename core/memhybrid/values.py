@@ -17,6 +17,8 @@ from memhybrid.errors import InputError, MetadataError
 from memhybrid.records import Memory
 
 MAX_TEXT = 50_000_000
+LONGEST_VECTOR = 1e18
+"""Chroma takes lengths in 32 bits, where the square of a longer one is infinite."""
 RESERVED_PREFIX = "chroma:"
 
 
@@ -71,16 +73,16 @@ def clean_metadata(metadata: Any, owner: str) -> dict[str, Any]:
 
 def _clean_value(value: Any, where: str) -> Any:
     if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        items = [
-            _clean_scalar(item, where) for item in (sorted(value) if isinstance(value, set | frozenset) else value)
-        ]
+        if isinstance(value, np.ndarray):
+            value = value.tolist() if value.ndim else [value.item()]
+        items = [_clean_scalar(item, where) for item in value]
         kinds = {type(item) for item in items}
         if len(kinds) != 1:
             problem = "is an empty list" if not items else "mixes types in one list"
             raise MetadataError(
                 f"{where} {problem}; Chroma stores non-empty lists of one type; leave the key out or use text"
             )
-        return items
+        return sorted(items) if isinstance(value, set | frozenset) else items
     return _clean_scalar(value, where)
 
 
@@ -96,7 +98,7 @@ def _clean_scalar(value: Any, where: str) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise MetadataError(f"{where} is {value!r}, which Chroma turns into nothing; leave the key out instead")
-        return float(value)
+        return float(value) + 0.0  # -0.0, which Chroma does not keep, becomes 0.0
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -114,13 +116,19 @@ def _clean_scalar(value: Any, where: str) -> Any:
 def clean_vector(vector: Any, owner: str, dimension: int | None) -> NDArray[np.float32]:
     """An embedding as float32 (d,). Names the memory or argument where it cannot be one."""
     try:
-        array = np.asarray(vector, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(vector)
+        if given.dtype.kind not in "fiu":
+            raise TypeError
+        with np.errstate(over="ignore"):
+            array = given.astype(np.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{owner}: expected a list of numbers as embedding, got {type(vector).__name__}") from error
     if array.ndim != 1 or not array.size:
         raise InputError(f"{owner}: expected one embedding, got an array of shape {array.shape}")
     if not np.isfinite(array).all():
-        raise InputError(f"{owner}: the embedding has NaN or infinite numbers")
+        raise InputError(f"{owner}: the embedding has NaN or infinite numbers, or numbers beyond 32 bits")
+    if float(np.linalg.norm(array.astype(np.float64))) > LONGEST_VECTOR:
+        raise InputError(f"{owner}: the embedding is longer than {LONGEST_VECTOR:g}, at which Chroma loses its direction")
     if dimension is not None and array.size != dimension:
         raise InputError(f"{owner}: the embedding has {array.size} dimensions, this store has {dimension}")
     return array

@@ -75,7 +75,12 @@ class Writer:
                 raise InputError(f"memory {identifier!r} is given twice in one call; keep one of them")
             seen.add(identifier)
             text = clean_text(memory.text, f"{owner}: text")
-            metadata = self._scoped_metadata(clean_metadata(memory.metadata, owner), scope, owner)
+            cleaned = clean_metadata(memory.metadata, owner)
+            for key in self._store.scopes.keys:
+                # Made storable, two names of tenants could become one.
+                if isinstance(cleaned.get(key), str) and cleaned[key] != memory.metadata[key]:
+                    raise ScopeError(f"{owner}: metadata {key!r} is {memory.metadata[key]!r}, which cannot name a tenant")
+            metadata = self._scoped_metadata(cleaned, scope, owner)
             given = (
                 None if memory.embedding is None else clean_vector(memory.embedding, f"{owner}: embedding", dimension)
             )
