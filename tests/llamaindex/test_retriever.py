@@ -348,7 +348,7 @@ async def test_query_engine(store: MemHybridVectorStore, memory: HybridMemory) -
     """A query engine answers from the nodes."""
     engine = RetrieverQueryEngine.from_args(MemHybridRetriever.from_memory(memory, similarity_top_k=2), llm=MockLLM())
     for response in (engine.query(QUERY), await engine.aquery(QUERY)):
-        assert [n.node_id for n in response.source_nodes][0] == "n1"
+        assert response.source_nodes[0].node_id == "n1"
         assert "green tea" in str(response)
         assert "memhybrid" not in str(response)
 

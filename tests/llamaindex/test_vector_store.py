@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,7 +12,7 @@ from llama_index.core import Document, StorageContext, VectorStoreIndex
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import BaseNode, ImageNode, Node, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, Node, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
@@ -24,8 +23,10 @@ from llama_index.core.vector_stores.types import (
 
 from llamaindex_memhybrid import MemHybridEmbedding, MemHybridRetriever, MemHybridVectorStore
 from memhybrid import InputError, MetadataError, Profile, ScopeError
+from memhybrid.embedded import embedded_text
 from memhybrid.embedders import HashEmbedder, LocalEmbedder
 from memhybrid.memory import HybridMemory
+from memhybrid.records import StoredRecord
 from tests.conftest import make_memory
 from tests.llamaindex.contract import ask, embed, make_node
 
@@ -312,14 +313,14 @@ def test_scopes_stay_apart(tenants: HybridMemory) -> None:
 
 
 @pytest.fixture
-def stock() -> Iterator[Any]:
+def stock() -> Any:
     chroma = pytest.importorskip("llama_index.vector_stores.chroma")
     import uuid
 
     import chromadb
 
     client = chromadb.EphemeralClient()
-    yield chroma.ChromaVectorStore(chroma_collection=client.create_collection(uuid.uuid4().hex))
+    return chroma.ChromaVectorStore(chroma_collection=client.create_collection(uuid.uuid4().hex))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -504,3 +505,28 @@ def test_nodes_with_embeddings_get_every_signal() -> None:
             )
             assert found[0].metadata["memhybrid"]["signals"]["late"] is not None
     assert [a[0] for a in answers[0]] == [a[0] for a in answers[1]]
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        TextNode(text="body"),
+        TextNode(text="body", metadata={"a": 1, "b": "x"}),
+        TextNode(text="body", metadata={"a": 1, "b": "x"}, excluded_embed_metadata_keys=["a"]),
+        TextNode(text="body", metadata={"a": 1}, excluded_embed_metadata_keys=["a"]),
+        TextNode(
+            text=" body ",
+            metadata={"a": True},
+            metadata_template="<{key}={value}>",
+            text_template="{content}|{metadata_str}",
+        ),
+        TextNode(text="body", metadata={"a": [1, 2], "b": 2.5}, metadata_separator=" ; "),
+    ],
+)
+def test_the_core_knows_what_llamaindex_embedded(memory: HybridMemory, node: TextNode) -> None:
+    """The embedder of a collection is told by the texts that were embedded, whatever the node's templates."""
+    node.id_ = "x"
+    MemHybridVectorStore.from_memory(memory).add([node])
+    stored = memory.get(["x"])[0]
+    record = StoredRecord("x", stored.text, stored.metadata)
+    assert embedded_text(record) == node.get_content(metadata_mode=MetadataMode.EMBED)
