@@ -170,6 +170,13 @@ class ChromaBackend:
             return None
         return self._changes.written_since(int(token))
 
+    def shut_down(self) -> None:
+        """Close the client, too: its files may then be moved."""
+        self.close()
+        with chroma_errors("closing Chroma"):
+            if callable(getattr(self.client, "close", None)):
+                self.client.close()
+
     def close(self) -> None:
         """Let go of the folder's counters; the client belongs to who made it."""
         if self._changes is not None:

@@ -66,6 +66,22 @@ def open_folder(path: Path, collection: str) -> ChromaBackend:
     return ChromaBackend(client, opened, ChromaChanges(path, str(opened.id)))
 
 
+def recreate_collection(path: Path, name: str, metadata: dict[str, Any], space: str) -> ChromaBackend:
+    """A new collection in a folder that no other client has open, with a given distance and metadata."""
+    chromadb = _chromadb()
+    path.mkdir(parents=True, exist_ok=True)
+    plain = {key: value for key, value in metadata.items() if not key.startswith("hnsw:")}
+    with chroma_errors(f"making the collection {name!r}"):
+        client = chromadb.PersistentClient(str(path), settings=chromadb.Settings(anonymized_telemetry=False))
+        made = client.create_collection(
+            name,
+            metadata=plain or None,
+            embedding_function=None,
+            configuration={"hnsw": {"space": space, "ef_search": EF_SEARCH}},
+        )
+    return ChromaBackend(client, made)
+
+
 def open_memory(collection: str) -> ChromaBackend:
     """A collection in memory that nobody else sees: all in-memory clients of a process share one store, so the name is made unique."""
     chromadb = _chromadb()

@@ -1,0 +1,102 @@
+"""A store as a file and back: JSON Lines with texts, metadata, vectors and usage, readable by anything.
+
+The first line says what the file is; each further line is one memory:
+`{"id", "text", "metadata", "embedding": [numbers], "usage": {"count", "last"}}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memhybrid.errors import InputError
+from memhybrid.records import Memory
+from memhybrid.state.ledger import UsageEntry
+
+if TYPE_CHECKING:
+    from memhybrid.memory import HybridMemory
+
+FORMAT = "memhybrid-export"
+VERSION = 1
+BATCH = 1_000
+Progress = Callable[[int, int], None]
+
+
+def export_store(memory: HybridMemory, path: str | Path) -> int:
+    """Write everything that the collection holds; how many memories that were. The file appears only when it is complete."""
+    store = memory.store
+    memory.refresh()
+    target = Path(path)
+    unfinished = target.with_name(target.name + ".part")
+    usage = store.ledger.export()
+    written = 0
+    fingerprint = store.sidecar.get_meta("embedder")
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "embedder": json.loads(fingerprint) if fingerprint else None,
+        "scope_keys": list(store.scopes.keys),
+    }
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(head, ensure_ascii=False) + "\n")
+            for page in store.backend.pages():
+                for record in page:
+                    entry = usage.get(record.id)
+                    line: dict[str, Any] = {
+                        "id": record.id,
+                        "text": record.text,
+                        "metadata": dict(record.metadata),
+                        "embedding": None if record.vector is None else record.vector.tolist(),
+                    }
+                    if entry is not None:
+                        line["usage"] = {"count": entry.count, "last": entry.last}
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                    written += 1
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise InputError(f"path: cannot write {target}: {error.strerror}") from error
+    unfinished.replace(target)
+    return written
+
+
+def import_store(memory: HybridMemory, path: str | Path, progress: Progress | None = None) -> int:
+    """Add everything from an exported file; ids that exist are replaced. InputError names the line that cannot be read.
+
+    The whole file is checked before anything is written.
+    """
+    memories, usage = _read(Path(path))
+    for start in range(0, len(memories), BATCH):
+        memory.add(memories[start : start + BATCH])
+        if progress is not None:
+            progress(min(start + BATCH, len(memories)), len(memories))
+    memory.store.ledger.set(usage)
+    return len(memories)
+
+
+def _read(path: Path) -> tuple[list[Memory], dict[str, UsageEntry]]:
+    memories: list[Memory] = []
+    usage: dict[str, UsageEntry] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"path: cannot read {path}: {error}") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            data = json.loads(line)
+            if number == 1:
+                if data.get("format") != FORMAT or data.get("version") != VERSION:
+                    raise InputError(f"{path}: not an export that this version can read (its first line says {line[:80]!r})")
+                continue
+            memories.append(Memory(data["id"], data["text"], data["metadata"], data["embedding"]))
+            if "usage" in data:
+                usage[data["id"]] = UsageEntry(int(data["usage"]["count"]), data["usage"]["last"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path}: line {number} cannot be read: {error}") from error
+    if not lines:
+        raise InputError(f"{path}: the file is empty")
+    return memories, usage
