@@ -66,7 +66,7 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def progress(label: str) -> Generator[Callable[[int, int], None], None, None]:
-    """A bar on stderr that goes away when the work is done; a function (done, total) moves it."""
+    """A bar on stderr that goes away when the work is done; a function (done, total) moves it, total 0 where nobody knows."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     err = console(stderr=True)
@@ -83,7 +83,7 @@ def progress(label: str) -> Generator[Callable[[int, int], None], None, None]:
         task = bar.add_task(label, total=None)
 
         def moved(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+            bar.update(task, completed=done, total=total or None)
 
         yield moved
 
