@@ -26,7 +26,9 @@ def late_interaction(embedder: Any = None) -> Score:
     def score(query: str, texts: Sequence[str]) -> Sequence[float]:
         model: Any = embedder if isinstance(embedder, TokenEmbedder) else _packaged()
         if not all(model.covers(text) for text in (query, *texts)):
-            raise NotForThisError("the late-interaction model is not meant for the script of the query or of a candidate")
+            raise NotForThisError(
+                "the late-interaction model is not meant for the script of the query or of a candidate"
+            )
         _, tokens = model.encode([query, *texts])
         wanted, weights = _query(query, tokens[0])
         return [_maxsim(wanted, weights, _words(text)) for text in tokens[1:]]

@@ -11,8 +11,9 @@ import warnings
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
+from memhybrid.budget import check_counter
 from memhybrid.errors import ConfigError
 from memhybrid.indexes.bm25 import Bm25Params
 from memhybrid.protocols import Reranker, Signal
@@ -85,7 +86,7 @@ class Profile(BaseModel):
     deadline_s: float = Field(default=1.35, gt=0)
     rerank_min_left_s: float = Field(default=0.40, ge=0)
     max_tokens: int | None = Field(default=None, ge=0)
-    token_counter: str = "script"  # noqa: S105 - tokens of text
+    token_counter: Any = "script"  # noqa: S105 - tokens of text
     record_usage: bool = False
     entity_vectors: bool = False
     fields: FieldMap = FieldMap()
@@ -101,6 +102,10 @@ class Profile(BaseModel):
             if not math.isfinite(weight) or weight < 0:
                 raise ValueError(f"the weight of {name!r} is {weight!r}; weights are finite and at least 0")
         return weights
+
+    @field_serializer("token_counter")
+    def _counter_name(self, counter: Any) -> str:
+        return counter if isinstance(counter, str) else "script"
 
     @model_validator(mode="before")
     @classmethod
@@ -130,6 +135,7 @@ class Profile(BaseModel):
             from memhybrid.rerank import check_reranker
 
             check_reranker(self.reranker)
+        check_counter(self.token_counter)
         self._guard_against_the_trap()
         return self
 
@@ -196,7 +202,7 @@ class Profile(BaseModel):
         return self.replace(reranker=reranker, rerank="auto", **changes)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The profile as JSON text, written to a file if one is given. Signals and rerankers of your own are not part of it."""
+        """The profile as JSON text, written to a file if one is given. Code of your own is not part of it."""
         import json
 
         data = self.model_dump(mode="json")

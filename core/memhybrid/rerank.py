@@ -46,7 +46,10 @@ def check_reranker(reranker: Any) -> None:
         if reranker != LATE_INTERACTION:
             raise ConfigError(f"reranker: the only one with a name is {LATE_INTERACTION!r}, got {reranker!r}")
         return
-    for method, adapter in (("compress_documents", "langchain_memhybrid"), ("postprocess_nodes", "llamaindex_memhybrid")):
+    for method, adapter in (
+        ("compress_documents", "langchain_memhybrid"),
+        ("postprocess_nodes", "llamaindex_memhybrid"),
+    ):
         if hasattr(reranker, method):
             raise ConfigError(f"reranker: wrap the {type(reranker).__name__} as {adapter}.as_reranker(…)")
     if not callable(reranker) and not hasattr(reranker, "predict"):

@@ -345,7 +345,7 @@ class Searcher:
         """At most k hits above the floor within the token budget; what does not fit is skipped and the next one tried."""
         floor = request.min_score if request.min_score is not None else profile.min_score
         most = request.max_tokens if request.max_tokens is not None else profile.max_tokens
-        count = budget.as_counter(profile.token_counter) if most is not None else None
+        count = budget.Counting(profile.token_counter) if most is not None else None
         chosen: list[tuple[int, float]] = []
         left = most or 0
         for position in order:
@@ -366,6 +366,8 @@ class Searcher:
                 journal.dropped.append(Dropped(view.id(row), score, reason))
             elif reason == "limit":
                 break
+        if count is not None and count.error is not None:
+            journal.failed("token counter", count.error)
         return chosen
 
     # --- result ------------------------------------------------------------------------------------------------------

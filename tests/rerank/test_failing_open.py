@@ -126,7 +126,11 @@ def test_scores_are_blended(first: list[float], data: st.DataObject) -> None:
     blend = data.draw(st.floats(0, 1))
     kind = data.draw(st.sampled_from([list, tuple, np.array, iter]))
     outcome = rerank(
-        profile(lambda q, t: kind(relevance), rerank_blend=blend), "q", [""] * len(first), np.array(first), elapsed_s=0.0
+        profile(lambda q, t: kind(relevance), rerank_blend=blend),
+        "q",
+        [""] * len(first),
+        np.array(first),
+        elapsed_s=0.0,
     )
     assert outcome.scores is not None
     for got, f, r in zip(outcome.scores, first, relevance, strict=True):
