@@ -51,17 +51,54 @@ class Dataset:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file of memories or queries, checked."""
+    number = 0
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     try:
-                        yield json.loads(line)
+                        row = json.loads(line)
                     except ValueError as error:
                         raise InputError(f"{path}: line {number} is not JSON: {error}") from error
+                    problem = _problem(row)
+                    if problem:
+                        raise InputError(f"{path}: line {number} {problem}")
+                    yield row
     except OSError as error:
         layout = "corpus.jsonl, queries.jsonl, qrels/test.tsv"
         raise InputError(f"cannot read {path}: {error.strerror}; expected BEIR layout ({layout})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: line {number + 1} or soon after is not UTF-8: {error.reason}") from error
+
+
+def _problem(row: Any) -> str | None:
+    if not isinstance(row, dict):
+        return "is not a JSON object"
+    if not isinstance(row.get("_id"), str | int) or isinstance(row["_id"], bool):
+        return "has no _id"
+    if not isinstance(row.get("text"), str):
+        return "has no text"
+    return None if isinstance(row.get("metadata") or {}, dict) else "has metadata that is not an object"
+
+
+def _grades(path: Path) -> dict[str, dict[str, int]]:
+    """Query → memory → grade, the positive ones. A first line of headings is allowed."""
+    out: dict[str, dict[str, int]] = {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for number, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 1):
+                if not row or (number == 1 and not row[-1].lstrip("-").isdigit()):
+                    continue
+                try:
+                    query, memory, grade = row[0], row[1], int(row[2])
+                except (IndexError, ValueError) as error:
+                    raise InputError(f"{path}: line {number} is not query, memory and a whole grade between tabs") from error
+                if grade > 0:
+                    out.setdefault(query, {})[memory] = grade
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    return out
 
 
 def load_dataset(folder: str | Path) -> Dataset:
@@ -71,15 +108,7 @@ def load_dataset(folder: str | Path) -> Dataset:
         Memory(str(row["_id"]), " ".join(filter(None, [row.get("title", ""), row["text"]])), row.get("metadata") or {})
         for row in _lines(root / "corpus.jsonl")
     ]
-    qrels: dict[str, dict[str, int]] = {}
-    path = root / "qrels" / "test.tsv"
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.reader(file, delimiter="\t"):
-                if len(row) >= 3 and row[2].lstrip("-").isdigit() and int(row[2]) > 0:
-                    qrels.setdefault(row[0], {})[row[1]] = int(row[2])
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    qrels = _grades(root / "qrels" / "test.tsv")
     rows = [row for row in _lines(root / "queries.jsonl") if str(row["_id"]) in qrels]
     scoped = (
         bool(memories and rows)
