@@ -114,7 +114,7 @@ def evaluate(system: System, dataset: Dataset, *, embedder: str = "", progress: 
         rankings[query.id] = system.rank(query, K)
         latencies.append((time.perf_counter() - started) * 1000.0)
         if session_of:
-            everything = system.rank(query, max(sizes[query.user], 1))
+            everything = system.rank(query, max(sizes.get(query.user, 0), 1))
             sessions[query.id] = metrics.session_recall(everything, query.relevant, session_of)
         if progress is not None:
             progress(done, len(dataset.queries))
