@@ -48,7 +48,8 @@ class Peer:
 
     def rank(self, query: Query, k: int) -> Sequence[str]:
         """Ids, best first, at most k."""
-        return self.rankers[query.user](query.text, k)[:k]
+        ranker = self.rankers.get(query.user)
+        return [] if ranker is None else ranker(query.text, k)[:k]
 
 
 def peers(dataset: Dataset, embedder: Cached, analyzer: Analyzer, progress: Progress | None = None) -> list[Peer]:
