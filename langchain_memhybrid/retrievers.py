@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import get_config_list
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from typing_extensions import Self, override
@@ -218,6 +218,13 @@ class MemHybridRetriever(BaseRetriever):
         """`batch` without blocking the event loop."""
         found = await in_thread(self._search_at_once, inputs, config, kwargs)
         return await super().abatch(inputs, config, return_exceptions=return_exceptions, **kwargs, **found)
+
+    @override
+    def configurable_fields(self, **kwargs: Any) -> RunnableSerializable[str, list[Document]]:
+        """As for any Runnable. A configurable `scope` can, like a call's, only add to the retriever's own."""
+        keeps = "scope" in kwargs and self.scope is not None
+        bound = self.model_copy(update={"memory": self._view()}) if keeps else self
+        return super(MemHybridRetriever, bound).configurable_fields(**kwargs)
 
     # --- tracing, copies ---------------------------------------------------------------------------------------------
 

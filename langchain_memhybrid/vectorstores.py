@@ -40,6 +40,7 @@ class MemHybridVectorStore(AsyncTwins):
     An id that exists is replaced, text and metadata. Scores lie in [0, 1] and **higher is better**, in every method. Documents come
     back with the metadata that they were stored with, and nothing else unless `include_scores` is on. All methods stay inside
     `scope`. Searches also take `scope`, `profile`, `min_score`, `max_tokens` and `record_usage`; an unknown option is a TypeError.
+    `as_retriever` gives LangChain's own retriever; `MemHybridRetriever.from_vectorstore(store)` also reads the run's config.
     """
 
     def __init__(

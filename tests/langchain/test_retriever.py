@@ -233,6 +233,18 @@ async def test_a_call_cannot_change_the_scope(tenants: HybridMemory) -> None:
         assert set(ids(bound.invoke(QUERY, scope={"user_id": "ana"}))) == {"f1", "f2", "f3"}
 
 
+def test_a_configurable_scope_cannot_change_the_retrievers_own(tenants: HybridMemory) -> None:
+    """Where the retriever has one; it may narrow it, and where there is none it sets it."""
+    field = ConfigurableField(id="scope")
+    bound = MemHybridRetriever.from_memory(tenants, scope={"user_id": "ana"}).configurable_fields(scope=field)
+    assert len(bound.invoke(QUERY)) == 3
+    assert ids(bound.invoke(QUERY, config={"configurable": {"scope": {"type": "fact"}}})) == ["f1"]
+    with pytest.raises(ScopeError):
+        bound.invoke(QUERY, config={"configurable": {"scope": {"user_id": "ben"}}})
+    free = MemHybridRetriever.from_memory(tenants).configurable_fields(scope=field)
+    assert len(free.invoke(QUERY, config={"configurable": {"scope": {"user_id": "ben"}}})) == 3
+
+
 def test_scopes_of_config_and_call_add_up(tenants: HybridMemory) -> None:
     """Both are held to; where they disagree, neither is chosen."""
     retriever = MemHybridRetriever.from_memory(tenants)
