@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
 import typer
 
-from memhybrid.commands._options import console, make_embedder, progress
-from memhybrid.errors import EmbedderError, InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from memhybrid.memory import HybridMemory
-    from memhybrid.protocols import Fingerprint, Float32
+from memhybrid.commands._options import console, progress
+from memhybrid.commands._stores import Collection, Embedder, Folder, ScopeKey, open_stores
 
 LISTED = 50
 """Problems that are printed; more are counted."""
-
-Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The store's folder.")]
-Collection = Annotated[
-    str | None,
-    typer.Option("--collection", metavar="NAME", help="Only this collection; else every one that has state here."),
-]
-ScopeKey = Annotated[
-    list[str] | None,
-    typer.Option("--scope-key", metavar="KEY", help="Repeat it for several. Not given: as the store was last opened."),
-]
-Embedder = Annotated[
-    str | None,
-    typer.Option("--embedder", metavar="E", help="Not given: the one that the store was last opened with."),
-]
 
 
 def sync(path: Folder, collection: Collection = None, scope_key: ScopeKey = None, embedder: Embedder = None) -> None:
     """Compare a store's indexes with its Chroma collection and mend what differs."""
     out = console()
-    for name, memory in _open(path, collection, scope_key, embedder, read_only=False):
+    for name, memory in open_stores(path, collection, scope_key, embedder, read_only=False):
         with progress(f"Comparing {name}"):
             report = memory.sync()
         counts = (
@@ -53,7 +27,7 @@ def verify(path: Folder, collection: Collection = None, scope_key: ScopeKey = No
     """List every difference between Chroma, cache and indexes, changing nothing; exit code 1 where there is one."""
     out = console()
     found = 0
-    for name, memory in _open(path, collection, scope_key, embedder, read_only=True):
+    for name, memory in open_stores(path, collection, scope_key, embedder, read_only=True):
         with progress(f"Verifying {name}"):
             report = memory.verify()
         found += len(report.problems)
@@ -64,84 +38,6 @@ def verify(path: Folder, collection: Collection = None, scope_key: ScopeKey = No
             out.print(f"  … and {len(report.problems) - LISTED} more")
     if found:
         raise typer.Exit(1)
-
-
-def _open(
-    path: Path, collection: str | None, scope_key: list[str] | None, embedder: str | None, *, read_only: bool
-) -> Iterator[tuple[str, HybridMemory]]:
-    """The folder's stores, one after the other, as they were last opened."""
-    from memhybrid.memory import HybridMemory
-
-    found = collections(path)
-    if collection is not None:
-        if collection not in found:
-            raise InputError(f"{path} has no collection {collection!r}; it has {sorted(found) or 'none'}")
-        chosen = [collection]
-    else:
-        chosen = [name for name, state in sorted(found.items()) if state.exists()]
-        if not chosen:
-            raise InputError(f"no collection in {path} has been opened by memhybrid; name one with --collection")
-    for name in chosen:
-        options = opened_with(found[name])
-        if scope_key:
-            options["scope_key"] = scope_key
-        if embedder is not None:
-            options["embedder"] = make_embedder(embedder)
-        with HybridMemory.open(path, name, read_only=read_only, **options) as memory:
-            yield name, memory
-
-
-def collections(path: Path) -> dict[str, Path]:
-    """The collections of a Chroma folder and where their state is, or would be. InputError where there is no store."""
-    if not (path / "chroma.sqlite3").is_file():
-        raise InputError(f"there is no store in {path}: it holds no chroma.sqlite3")
-    try:
-        with closing(sqlite3.connect(f"{(path / 'chroma.sqlite3').resolve().as_uri()}?mode=ro", uri=True)) as db:
-            rows: list[tuple[Any, Any]] = db.execute("SELECT name, id FROM collections").fetchall()
-    except sqlite3.Error as error:
-        raise InputError(f"cannot read {path / 'chroma.sqlite3'}: {error}") from error
-    return {str(name): path / "memhybrid" / str(identity) / "cache.sqlite3" for name, identity in rows}
-
-
-class AsStored:
-    """Stands in for an embedder that only its owner can make: it has the fingerprint, and nothing here embeds a text."""
-
-    def __init__(self, fingerprint: Fingerprint) -> None:
-        self.fingerprint = fingerprint
-
-    def covers(self, text: str) -> bool:
-        """As embedders of other libraries say."""
-        del text
-        return True
-
-    def embed_documents(self, texts: Sequence[str]) -> Float32:
-        """Raises EmbedderError."""
-        raise EmbedderError(f"{self.fingerprint} is needed to embed {len(texts)} texts; give it with --embedder")
-
-    embed_query = embed_documents
-
-
-def opened_with(cache: Path) -> dict[str, Any]:
-    """Options of `HybridMemory.open` by which a store was last opened, as far as its state tells."""
-    from memhybrid.embedders import HashEmbedder, LocalEmbedder, MultilingualEmbedder
-    from memhybrid.protocols import Fingerprint
-    from memhybrid.text import FastAnalyzer
-
-    try:
-        with closing(sqlite3.connect(f"{cache.resolve().as_uri()}?mode=ro", uri=True)) as db:
-            meta: dict[str, str] = dict(db.execute("SELECT key, value FROM meta"))
-        scope: list[str] = json.loads(meta.get("scope", "[]"))
-        fingerprint = Fingerprint(*json.loads(meta["embedder"])) if "embedder" in meta else None
-    except (sqlite3.Error, ValueError, TypeError):
-        return {}
-    options: dict[str, Any] = {"scope_key": scope or None, "late_interaction": meta.get("late") != "False"}
-    if meta.get("analyzer") == FastAnalyzer().fingerprint:
-        options["analyzer"] = "fast"
-    if fingerprint is not None:
-        packaged = [LocalEmbedder, MultilingualEmbedder, lambda: HashEmbedder(fingerprint.dimension)]
-        fitting = (made for make in packaged if (made := make()).fingerprint == fingerprint)
-        options["embedder"] = next(fitting, AsStored(fingerprint))
-    return options
 
 
 def add_to(app: typer.Typer) -> None:
