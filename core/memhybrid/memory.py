@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import Self
@@ -21,6 +21,7 @@ from memhybrid.errors import ConfigError, FilterError, InputError, ScopeError
 from memhybrid.indexes.partition import View
 from memhybrid.listing import sort_rows
 from memhybrid.profiles import Profile, as_profile
+from memhybrid.protocols import Embedder
 from memhybrid.records import Memory, SearchResult, WriteEvent
 from memhybrid.scope import Filter, Node, Scopes, compile_filter, is_tenant
 from memhybrid.search import Searcher
@@ -33,6 +34,9 @@ from memhybrid.times import EARLIEST, LATEST, parse_time
 from memhybrid.validity import still_valid
 from memhybrid.values import check_query, clean_ids, clean_vector, optional_number, positive
 from memhybrid.write import Progress, Writer
+
+if TYPE_CHECKING:
+    from memhybrid.diagnose import DiagnoseReport
 
 WhereInput = Mapping[str, Any] | None
 MAX_K = 100_000
@@ -58,6 +62,22 @@ class MemoryView:
         self._syncer = Syncer.of(store)
         self._writer = Writer(store, self._syncer)
         self._searcher = Searcher(store, self._syncer)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"a {type(self).__name__} holds open files and cannot be pickled; pickle its path and open it again"
+        )
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder in use."""
+        return self._store.embedder
 
     # --- what a call is about ----------------------------------------------------------------------------------------
 
@@ -204,6 +224,19 @@ class MemoryView:
     async def asearch_many(self, queries: Sequence[str], k: int = 5, **options: Any) -> list[SearchResult]:
         """`search_many` without blocking the event loop."""
         return await in_thread(self.search_many, queries, k, **options)
+
+    def diagnose(
+        self,
+        queries: Sequence[str] | None = None,
+        where: WhereInput = None,
+        rounds: int = 10,
+        k: int = 10,
+        profile: str | Path | Profile | None = None,
+    ) -> DiagnoseReport:
+        """Whether results follow the query, now and after rounds of use, in numbers; see `memhybrid.diagnose`. Writes nothing."""
+        from memhybrid.diagnose import diagnose
+
+        return diagnose(self, queries=queries, where=where, rounds=rounds, k=k, profile=profile)
 
     def _request(
         self,
@@ -594,11 +627,6 @@ class HybridMemory(MemoryView):
 
         return observe(self._store.backend.collection, self.touched)
 
-    @property
-    def embedder(self) -> Any:
-        """The embedder in use."""
-        return self._store.embedder
-
     def touched(self, ids: Iterable[str]) -> SyncReport:
         """Tell the store that these ids were written or deleted elsewhere: they are read back from Chroma."""
         return self._syncer.reread(ids)
@@ -672,15 +700,6 @@ class HybridMemory(MemoryView):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def __copy__(self) -> HybridMemory:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> HybridMemory:
-        return self
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a HybridMemory holds open files and cannot be pickled; pickle its path and open it again")
 
 
 class _Options:

@@ -151,6 +151,10 @@ class Backend(Protocol):
 
     def nearest(self, vector: Float32, n: int) -> list[str]: ...
 
+    def settle(self) -> None:
+        """Called once before the first look at the change token: finish what a killed process left behind."""
+        ...
+
     def change_token(self) -> str | None:
         """A cheap value that changes with every write by anyone, or None where there is no such thing."""
         ...

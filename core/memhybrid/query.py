@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from memhybrid.deadline import Deadline
+from memhybrid.errors import EmbedderError
 from memhybrid.indexes.bm25 import Bm25State
 from memhybrid.indexes.vectors import unit
 from memhybrid.late import QueryTokens, is_word, project
@@ -43,7 +44,13 @@ def embed_queries(store: Store, requests: Sequence[Request], profile: Profile, f
     if not wanted or not (needs_vector or wants_tokens) or dimension is None:
         return out
     texts = [requests[i].query[:MAX_QUERY_CHARACTERS] for i in wanted]
-    store.check_embedder(dimension)
+    try:
+        store.check_embedder(dimension)
+    except EmbedderError:
+        raise
+    except Exception as error:  # noqa: BLE001 - an embedder that is out of reach now is no wrong one
+        failed("embedder", error)
+        return out
     try:
         token_embedder = store.embedder if wants_tokens and isinstance(store.embedder, TokenEmbedder) else None
 

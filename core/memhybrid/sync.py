@@ -80,6 +80,8 @@ class Syncer:
         """Bring everything up to date where a cheap look says that something changed. A sentence where that was not possible."""
         store = self._store
         store.check_open()
+        if not self._ready:
+            store.backend.settle()
         token = store.backend.change_token()
         if token is not None:
             if self._ready and token == self.known_token():

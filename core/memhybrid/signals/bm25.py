@@ -70,10 +70,10 @@ class SigmoidBm25:
 
 
 class CalibratedBm25:
-    """x/(x+h) · (1+share)/2, with x = raw / idf of a term that no memory has, and the idf-weighted share of the query's terms matched.
+    """x / (x + h) with x = raw / idf of a term that no memory has: the same scale for thirty notes and thirty thousand.
 
-    The same scale for thirty notes and thirty thousand: it depends on the query, the memory and the statistics N, df and avgdl
-    alone. x counts how many of the rarest terms' worth was matched; h = 1 (fitted, see docs/quality.md).
+    x counts how many of the rarest terms' worth was matched; h = 1 (fitted, see docs/quality.md). Depends on the query, the memory
+    and the statistics N, df and avgdl alone, and keeps BM25's order.
     """
 
     name = "bm25"
@@ -81,10 +81,9 @@ class CalibratedBm25:
 
     def values(self, context: SignalContext) -> Float64:
         """One number a candidate."""
-        lexical, terms = context.view.lexical, context.query.terms
-        if not terms:
+        if not context.query.terms:
             return context.unknown()
         raw = np.nan_to_num(raw_scores(context))
         context.record_raw(self.name, raw)
-        x = np.maximum(raw, 0.0) / lexical.idf_unseen()
-        return x / (x + context.profile.bm25_half) * (1.0 + lexical.share(terms, context.rows)) / 2.0
+        x = np.maximum(raw, 0.0) / context.view.lexical.idf_unseen()
+        return x / (x + context.profile.bm25_half)

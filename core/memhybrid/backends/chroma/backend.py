@@ -159,6 +159,12 @@ class ChromaBackend:
             got = self.collection.query(query_embeddings=[vector], n_results=n, include=["distances"])
         return list(got["ids"][0])
 
+    def settle(self) -> None:
+        """Let Chroma bring what a killed process left in its log into its tables, so that the change token means something."""
+        if self._changes is not None and self._changes.pending():
+            with chroma_errors("reading from Chroma"):
+                self.collection.get(limit=1, include=[])
+
     def change_token(self) -> str | None:
         """The number of the last write, where Chroma's file tells it."""
         sequence = self._changes.sequence() if self._changes else None

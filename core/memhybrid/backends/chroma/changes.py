@@ -55,6 +55,22 @@ class ChromaChanges:
                 return None
         return 0 if row is None else int(row[0])
 
+    def pending(self) -> bool:
+        """Whether Chroma's log has writes that are not in its tables yet, as after a kill; they appear at its next read."""
+        with self._lock:
+            db = self._connection()
+            if db is None:
+                return False
+            try:
+                row = db.execute(
+                    "SELECT 1 FROM embeddings_queue WHERE topic LIKE ? AND seq_id > "
+                    "coalesce((SELECT seq_id FROM max_seq_id WHERE segment_id = ?), 0) LIMIT 1",
+                    (f"%{self._collection_id}", self._segment),
+                ).fetchone()
+            except sqlite3.Error:
+                return True
+        return row is not None
+
     def written_since(self, sequence: int) -> list[str] | None:
         """Ids of existing rows whose last write came after the given number; None where it cannot be told."""
         with self._lock:
