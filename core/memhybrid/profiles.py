@@ -143,7 +143,8 @@ class Profile(BaseModel):
         """Weights that do not move with the query must not outweigh those that do (spec: the usage trap)."""
         moving = {n: w for n, w in self.signals.items() if w > 0 and self.make_signal(n).query_dependent}
         still = {n: w for n, w in self.signals.items() if w > 0 and n not in moving and n != "range"}
-        dependent = sum(moving.values()) + self.signals.get("range", 0.0)
+        # Range moves with the request and not with the words: it is on neither side.
+        dependent = sum(moving.values())
         independent = sum(still.values())
         named = f"query-dependent {moving or '{}'} against query-independent {still}"
         if (
