@@ -298,8 +298,8 @@ class Profile(BaseModel):
             pool_min=150,
             pool_max=1_000,
             exhaustive_up_to=400,
-            bm25_k1=1.2,
-            bm25_b=0.5,
+            bm25_k1=1.5,
+            bm25_b=0.6,
             context=True,
             recommended_min_score=0.30,
         )
