@@ -461,7 +461,7 @@ class HybridMemory(MemoryView):
             backend = chroma.open_memory(collection)
             store = options.store(backend, private=True, late_interaction=late_interaction)
             memory = cls(store, options.profile, key=None, consistency=consistency, strict=strict)
-            weakref.finalize(store, _drop_collection, backend.client, backend.collection.name)
+            weakref.finalize(store, _drop_collection, backend)
             return memory
         folder = _folder(path, "path")
         if read_only and not (folder / "chroma.sqlite3").exists():
@@ -822,10 +822,10 @@ def _seconds(value: Any) -> float:
     return number
 
 
-def _drop_collection(client: Any, name: str) -> None:
+def _drop_collection(backend: Any) -> None:
     """An in-memory collection goes with its object."""
     with suppress(Exception):  # at interpreter exit Chroma may be gone already
-        client.delete_collection(name)
+        backend.drop()
 
 
 __all__ = ["FilterError", "HybridMemory", "MemoryView"]

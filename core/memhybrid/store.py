@@ -95,8 +95,8 @@ class Store:
                 raise StoreError(
                     f"the state in {folder} has format {known}, this version reads {FORMAT}; open it for writing once"
                 )
-            healthy = known in (None, FORMAT)
-        except StoreError:
+            healthy = known in (None, FORMAT) and made.whole(dimension)
+        except (StoreError, ValueError):
             if folder is None or not writable:
                 raise
             healthy = False

@@ -133,7 +133,12 @@ class Writer:
         tokens: list[bytes | None] = [None] * len(drafts)
         if missing:
             if store.sidecar.dimension is not None:
-                store.check_embedder(store.sidecar.dimension)
+                try:
+                    store.check_embedder(store.sidecar.dimension)
+                except EmbedderError:
+                    raise
+                except Exception as error:
+                    raise _embedder_failed(error) from error
             for start in range(0, len(missing), EMBED_BATCH):
                 part = missing[start : start + EMBED_BATCH]
                 made, packed = self._embed([drafts[i].text for i in part], [drafts[i].id for i in part])
@@ -165,12 +170,13 @@ class Writer:
     def _embed(self, texts: Sequence[str], ids: Sequence[str]) -> tuple[Float32, list[bytes | None] | None]:
         try:
             vectors, tokens = self._store.embed_documents(texts)
+            vectors = np.asarray(vectors, dtype=np.float32)
         except EmbedderError:
             raise
         except Exception as error:
-            raise EmbedderError(f"the embedder failed, nothing was written: {type(error).__name__}: {error}") from error
+            raise _embedder_failed(error) from error
         dimension = self._store.sidecar.dimension
-        if vectors.shape[0] != len(texts) or (dimension is not None and vectors.shape[1] != dimension):
+        if vectors.ndim != 2 or vectors.shape[0] != len(texts) or (dimension is not None and vectors.shape[1] != dimension):
             raise EmbedderError(
                 f"the embedder gave shape {vectors.shape} for {len(texts)} texts; this store has {dimension} dimensions"
             )
@@ -332,6 +338,10 @@ class Writer:
                     self._syncer.doubt()
                     raise
         return len(existing)
+
+
+def _embedder_failed(error: Exception) -> EmbedderError:
+    return EmbedderError(f"the embedder failed, nothing was written: {type(error).__name__}: {error}")
 
 
 def _inside(metadata: Mapping[str, Any], scope: Mapping[str, Any]) -> bool:

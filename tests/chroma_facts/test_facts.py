@@ -310,3 +310,21 @@ def test_update_of_a_document_alone_wants_an_embedding_function(collection: Any)
     with pytest.raises(Exception):  # noqa: B017 - it differs between versions and with what is reachable
         collection.update(ids=["a"], documents=["y"])
     assert collection.get()["documents"] == ["x"]
+
+
+def test_lists_of_a_deleted_collection_reappear_in_another(folder: Path, collection: Any) -> None:
+    """A defect of Chroma 1.5: `delete_collection` leaves list metadata behind, and the next row of that number inherits it.
+
+    Deleting the rows first leaves nothing. If this fails, Chroma has mended it, and `ChromaBackend.drop` may be simplified.
+    """
+    client = chromadb.PersistentClient(str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
+    collection.add(ids=["a"], documents=["x"], metadatas=[{"tags": ["secret"], "n": 1}], embeddings=vectors(1))
+    client.delete_collection("facts")
+    heir = client.create_collection("heir", embedding_function=None)
+    heir.add(ids=["b"], documents=["y"], embeddings=vectors(1))
+    assert heir.get()["metadatas"] == [{"tags": ["secret"]}]
+    heir.delete(ids=["b"])
+    client.delete_collection("heir")
+    clean = client.create_collection("clean", embedding_function=None)
+    clean.add(ids=["c"], documents=["z"], embeddings=vectors(1))
+    assert clean.get()["metadatas"] == [None]

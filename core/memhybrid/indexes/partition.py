@@ -56,9 +56,15 @@ class View:
 
     def rows_of(self, ids: Sequence[str]) -> Rows:
         """Living rows of those of the ids that exist here, in the order of the ids."""
-        rows = self.partition.row_of
-        found = (rows.get(i, -1) for i in ids)
-        return np.array([r for r in found if 0 <= r < self.n and (self.alive is None or self.alive[r])], dtype=np.intp)
+        found = (self._row_of(i) for i in ids)
+        return np.array([r for r in found if r >= 0 and (self.alive is None or self.alive[r])], dtype=np.intp)
+
+    def _row_of(self, identifier: str) -> int:
+        """The row that an id had when this view was taken, -1 for none: a memory being replaced is still there."""
+        row = self.partition.row_of.get(identifier, -1)
+        while row >= self.n:
+            row = self.partition.replaces.get(row, -1)
+        return row
 
     def living(self) -> Rows:
         """All living rows."""
@@ -98,6 +104,7 @@ class Partition:
         self.ids: list[str] = []
         self.texts: list[str] = []
         self.row_of: dict[str, int] = {}
+        self.replaces: dict[int, int] = {}
         self.metadata = MetadataTable()
         self.lexical = RankBm25Index() if bm25 == "rank-bm25" else Bm25Index()
         self.entities = EntityIndex()
@@ -178,6 +185,9 @@ class Partition:
             self.vectors.append(start, matrix, slots)
         self.lexical.add_packed(range(start, start + len(memories)), packed)
         for offset, memory in enumerate(memories):
+            old = self.row_of.get(memory[0])
+            if old is not None:
+                self.replaces[start + offset] = old
             self.row_of[memory[0]] = start + offset
         self._publish()
 

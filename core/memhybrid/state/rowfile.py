@@ -103,6 +103,10 @@ class FileRows:
         else:
             self._map, self._array = None, np.empty((0, self.width), dtype=self._dtype)
 
+    def __len__(self) -> int:
+        """How many rows the file has room for."""
+        return len(self._array)
+
     def put(self, slots: NDArray[np.intp], values: NDArray[Any]) -> None:
         """Set the given slots, growing the file when needed. StoreError when the disk is full."""
         with self._lock:

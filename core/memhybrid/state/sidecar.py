@@ -119,7 +119,10 @@ class Sidecar:
             try:
                 yield
             except sqlite3.Error as error:
-                raise StoreError(f"the state in {self.folder or 'memory'} failed: {error}") from error
+                text = f"the state in {self.folder or 'memory'} failed: {error}"
+                if type(error) is sqlite3.DatabaseError and self.folder is not None:
+                    text += ". Close the store and delete cache.sqlite3* there: it is made again from Chroma"
+                raise StoreError(text) from error
 
     @contextmanager
     def transaction(self) -> Generator[None, None, None]:
@@ -137,6 +140,21 @@ class Sidecar:
             self._db.execute("COMMIT")
 
     # --- what the state belongs to -----------------------------------------------------------------------------------
+
+    def whole(self, dimension: int | None) -> bool:
+        """Whether both files are as long as they must be; a copy that broke off or a lost file shows here."""
+        if self.folder is None or not self.writable:
+            return True
+        with self._guard():
+            pages, size = (int(self._db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
+            log = self.folder / "cache.sqlite3-wal"
+            logged = log.exists() and log.stat().st_size > 0
+            if not logged and (self.folder / "cache.sqlite3").stat().st_size < pages * size:
+                return False
+            if not self._next_slot:
+                return True
+            rows = None if dimension is None else self.vectors(dimension)
+            return isinstance(rows, FileRows) and len(rows) >= self._next_slot
 
     def get_meta(self, key: str) -> str | None:
         """One value about the whole cache."""

@@ -57,6 +57,7 @@ class ChromaBackend:
         self.collection = collection
         self._changes = changes
         self._batch: int | None = None
+        self._with_lists: set[str] = set()
 
     @property
     def identity(self) -> str:
@@ -94,6 +95,8 @@ class ChromaBackend:
                 for key in previous.get(record.id, {}):
                     metadata.setdefault(key, None)
                 metadatas.append(metadata or None)
+                if any(isinstance(value, list) for value in metadata.values()):
+                    self._with_lists.add(record.id)
             with chroma_errors("writing to Chroma"):
                 self.collection.upsert(
                     ids=[r.id for r in part],
@@ -107,6 +110,16 @@ class ChromaBackend:
         for start in range(0, len(ids), self.batch_size):
             with chroma_errors("deleting from Chroma"):
                 self.collection.delete(ids=list(ids[start : start + self.batch_size]))
+
+    def drop(self) -> None:
+        """Delete the collection.
+
+        Rows with lists in their metadata go first: Chroma 1.5 leaves these behind with the collection, and a row of another
+        collection that gets the same number inherits them.
+        """
+        self.delete(list(self._with_lists))
+        with chroma_errors("deleting the collection"):
+            self.client.delete_collection(self.collection.name)
 
     def get(self, ids: Sequence[str], *, vectors: bool = True) -> list[StoredRecord]:
         """Those of the ids that exist, in any order."""
