@@ -372,7 +372,7 @@ def let_go(key: tuple[str, ...] | None, store: Store) -> None:
 
 def _forget_the_parents() -> None:
     """In a forked child: its stores are its own."""
-    global _open_guard
+    global _open_guard  # noqa: PLW0603 - the parent may have forked while holding it
     _open_guard = threading.Lock()
     _open_stores.clear()
 

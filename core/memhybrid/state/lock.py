@@ -72,7 +72,7 @@ def _describe(holder: str) -> str:
 
 def _forget_the_parents() -> None:
     """In a forked child: let go of the parent's files, so that the folder is free as soon as the parent releases it."""
-    global _guard
+    global _guard  # noqa: PLW0603 - the parent may have forked while holding it
     _guard = threading.Lock()
     for file, _, _ in _held.values():
         # Closing one of two descriptors of a file does not unlock it.
