@@ -94,7 +94,7 @@ def renormalised(values: Mapping[str, Float64], weights: Mapping[str, float]) ->
     weight = np.array([weights[name] for name in names])[:, None] * known
     total = weight.sum(axis=0)
     share = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
-    parts = share * np.nan_to_num(matrix)
+    parts = share * np.where(known, matrix, 0.0)
     return Fused(
         np.clip(parts.sum(axis=0), 0.0, 1.0),
         {name: parts[i] for i, name in enumerate(names)},

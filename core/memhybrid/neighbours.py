@@ -33,12 +33,13 @@ def _session(context: SignalContext, code: int) -> _Session:
     table = context.view.partition.metadata
     column = table.column(context.field_name("session_id"))
     assert column is not None
-    members = column.rows_with(code, context.view.n)
     kept = context.view.partition.sessions
-    key = (context.field_name("session_id"), context.field_name("msg_id"), context.field_name("created_at"), code)
+    fields = context.profile.fields
+    key = (fields.session_id, fields.msg_id, fields.created_at, code)
     known = kept.get(key)
-    if isinstance(known, _Session) and known.size == len(members):
+    if isinstance(known, _Session) and known.size == column.size_with(code, context.view.n):
         return known
+    members = column.rows_with(code, context.view.n)
     positions = table.floats(context.field_name("msg_id"), members, read_importance)
     if not np.isfinite(positions).any():
         times = table.times([context.field_name("created_at")], members)
@@ -83,6 +84,7 @@ def neighbours_of(context: SignalContext, scores: Float64) -> Rows:
             high = int(whole.positions.searchsorted(at + reach, side="right"))
             found.append(whole.rows[low:high])
     near = np.unique(np.concatenate(found))
+    near = near[near < context.view.n]
     if context.mask is not None:
         near = near[context.mask[near]]
     return near[~np.isin(near, context.rows)]

@@ -6,6 +6,7 @@ A part that fails is left out and the trace says so; only a failing store is an 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from memhybrid.store import Store
 from memhybrid.sync import Syncer
 
 LISTED_DROPS = 100
+LISTED_RUNNERS_UP = 10
 
 
 @dataclass
@@ -149,7 +151,7 @@ class Searcher:
         order, scores = self._rerank(view, request, profile, scored, order, journal)
         journal.lap("rerank")
         chosen = self._choose(view, request, profile, scored, order, scores, journal)
-        hits = tuple(self._hit(view, scored, i, score, brought) for i, score in chosen)
+        hits = _hits(view, scored, chosen, brought)
         self._record_usage(request, profile, hits, journal)
         journal.lap("finish")
         return SearchResult(request.query, hits, self._trace(request, profile, query, brought, scored, journal))
@@ -362,38 +364,15 @@ class Searcher:
             if reason is None:
                 left -= tokens
                 chosen.append((position, score))
+            elif reason == "limit" and len(chosen) + len(journal.dropped) >= request.k + LISTED_RUNNERS_UP:
+                break
             elif len(journal.dropped) < LISTED_DROPS:
                 journal.dropped.append(Dropped(view.id(row), score, reason))
-            elif reason == "limit":
-                break
         if count is not None and count.error is not None:
             journal.failed("token counter", count.error)
         return chosen
 
     # --- result ------------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _hit(view: View, scored: Scored, position: int, score: float, brought: Mapping[str, NDArray[np.intp]]) -> Hit:
-        row = int(scored.rows[position])
-        fused = scored.fused
-        signals: dict[str, float | None] = {}
-        details: dict[str, SignalDetail] = {}
-        for name, values in scored.values.items():
-            value = float(values[position])
-            signals[name] = None if np.isnan(value) else value
-            if not np.isnan(value):
-                raw = float(scored.raw[name][position])
-                details[name] = SignalDetail(
-                    raw if np.isfinite(raw) else value,
-                    value,
-                    float(fused.weights[name][position]),
-                    float(fused.contributions[name][position]),
-                )
-        adjustments = {name: float(v[position]) for name, v in fused.adjustments.items() if v[position] != 0}
-        sources = tuple(name for name, rows in brought.items() if row in rows) or ("context",)
-        return Hit(
-            view.memory(row), score, signals, details, tuple(s.removesuffix("_covered") for s in sources), adjustments
-        )
 
     def _record_usage(self, request: Request, profile: Profile, hits: Sequence[Hit], journal: Journal) -> None:
         wanted = profile.record_usage if request.record_usage is None else request.record_usage
@@ -428,6 +407,41 @@ class Searcher:
             dropped=tuple(journal.dropped),
             timings_ms={**journal.timings, "total": journal.elapsed() * 1000.0},
         )
+
+
+def _hits(
+    view: View, scored: Scored, chosen: Sequence[tuple[int, float]], brought: Mapping[str, NDArray[np.intp]]
+) -> tuple[Hit, ...]:
+    """The chosen positions as hits, in plain Python values."""
+    positions = [position for position, _ in chosen]
+    rows = scored.rows[positions]
+    found_by = {name.removesuffix("_covered"): np.isin(rows, found).tolist() for name, found in brought.items()}
+    fused = scored.fused
+    columns = {
+        name: (
+            values[positions].tolist(),
+            scored.raw[name][positions].tolist(),
+            fused.weights[name][positions].tolist(),
+            fused.contributions[name][positions].tolist(),
+        )
+        for name, values in scored.values.items()
+    }
+    adjusted = {name: values[positions].tolist() for name, values in fused.adjustments.items()}
+    hits: list[Hit] = []
+    for i, (row, (_, score)) in enumerate(zip(rows.tolist(), chosen, strict=True)):
+        signals: dict[str, float | None] = {}
+        details: dict[str, SignalDetail] = {}
+        for name, (values, raw, weights, contributions) in columns.items():
+            value = values[i]
+            if math.isnan(value):
+                signals[name] = None
+                continue
+            signals[name] = value
+            details[name] = SignalDetail(raw[i] if math.isfinite(raw[i]) else value, value, weights[i], contributions[i])
+        sources = tuple(name for name, flags in found_by.items() if flags[i]) or ("context",)
+        extra = {name: values[i] for name, values in adjusted.items() if values[i] != 0}
+        hits.append(Hit(view.memory(row), score, signals, details, sources, extra))
+    return tuple(hits)
 
 
 @dataclass(frozen=True)

@@ -113,13 +113,23 @@ class Column:
     def rows_with(self, code: int, n: int) -> NDArray[np.intp]:
         """Rows below n with the given code, ascending. Rows that came since the last call are sorted in first."""
         with self._group_lock:
-            if self._grouped < n:
-                fresh = self.codes.view(n)[self._grouped :]
-                for offset in np.flatnonzero(fresh != ABSENT).tolist():
-                    self._groups.setdefault(int(fresh[offset]), array("i")).append(self._grouped + offset)
-                self._grouped = n
+            self._sort_in(n)
             found = np.array(self._groups.get(code, ()), dtype=np.intp)
         return found[found < n]
+
+    def size_with(self, code: int, n: int) -> int:
+        """How many rows have the code, those from n on included where they are sorted in already."""
+        if self._grouped < n:
+            with self._group_lock:
+                self._sort_in(n)
+        return len(self._groups.get(code, ()))
+
+    def _sort_in(self, n: int) -> None:
+        if self._grouped < n:
+            fresh = self.codes.view(n)[self._grouped :]
+            for offset in np.flatnonzero(fresh != ABSENT).tolist():
+                self._groups.setdefault(int(fresh[offset]), array("i")).append(self._grouped + offset)
+            self._grouped = n
 
     def nbytes(self) -> int:
         """Approximate resident bytes."""

@@ -87,10 +87,13 @@ class View:
         """Positions that sort the rows by score, descending, then by id."""
         order = np.argsort(-scores, kind="stable")
         ranked = scores[order]
-        if (ranked[1:] == ranked[:-1]).any():
-            ids, negative = self.partition.ids, (-scores).tolist()
-            keys = [(score, ids[row]) for score, row in zip(negative, rows.tolist(), strict=True)]
-            order = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
+        ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)) + 1
+        if len(ends) < len(rows):
+            ids, start = self.partition.ids, 0
+            for end in ends.tolist():
+                if end - start > 1:
+                    order[start:end] = sorted(order[start:end].tolist(), key=lambda i: ids[rows[i]])
+                start = end
         return order
 
 
