@@ -65,7 +65,12 @@ def note(user: str, i: int) -> dict[str, Any]:
     topic = TOPICS[i % len(TOPICS)]
     return {
         "text": f"{topic} note {i} kept by {user}",
-        "metadata": {"owner": user, "importance": 40 + i % 60, "msg_id": i, "type": ("fact", "event", "preference")[i % 3]},
+        "metadata": {
+            "owner": user,
+            "importance": 40 + i % 60,
+            "msg_id": i,
+            "type": ("fact", "event", "preference")[i % 3],
+        },
     }
 
 
@@ -99,7 +104,9 @@ def load(base: str, keys: Mapping[str, str], seconds: float, clients: int, seed:
                     for found in data.get("memories", []):
                         outcome.returned += 1
                         meta = found["metadata"]
-                        outcome.foreign += meta.get("user_id") != user or meta.get("owner") != user or user not in found["text"]
+                        outcome.foreign += (
+                            meta.get("user_id") != user or meta.get("owner") != user or user not in found["text"]
+                        )
                 if operation == "add" and answer.status_code == 201:
                     mine.extend(data["ids"])
 
@@ -119,7 +126,12 @@ def choose(rng: random.Random, user: str, mine: list[str]) -> tuple[str, str, st
     if kind < 0.2 and mine:
         return "delete", "DELETE", "/v1/memories", {"ids": [mine.pop()]}
     words = f"{rng.choice(TOPICS)} note kept by {rng.choice(USERS)}"
-    return "retrieve", "POST", "/v1/memory/retrieve", {"query": words, "limit": rng.choice([3, 10, 20]), "max_tokens": 500}
+    return (
+        "retrieve",
+        "POST",
+        "/v1/memory/retrieve",
+        {"query": words, "limit": rng.choice([3, 10, 20]), "max_tokens": 500},
+    )
 
 
 def run_server(folder: str, port: int, config: dict[str, Any], embedder: str) -> None:
@@ -163,7 +175,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for user, key in keys.items():
                     for start in range(0, options.memories, 100):
                         rows = [note(user, i) for i in range(start, min(start + 100, options.memories))]
-                        http.post("/v1/memories", json={"memories": rows}, headers={"X-API-Key": key}).raise_for_status()
+                        http.post(
+                            "/v1/memories", json={"memories": rows}, headers={"X-API-Key": key}
+                        ).raise_for_status()
             outcome = load(base, keys, options.seconds, options.clients)
         finally:
             server.terminate()

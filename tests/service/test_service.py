@@ -40,7 +40,9 @@ def problem(answer: Any, status: int) -> dict[str, Any]:
 
 def test_stored_memories_are_found_with_scores_signals_and_trace(u1: Client) -> None:
     """What was added comes back, best first, with every signal, and the trace of the search."""
-    added = u1.add({"id": "a", "text": "Daniel is a carpenter", "metadata": {"importance": 60, "type": "fact"}}, "rain in Bristol")
+    added = u1.add(
+        {"id": "a", "text": "Daniel is a carpenter", "metadata": {"importance": 60, "type": "fact"}}, "rain in Bristol"
+    )
     assert added.status_code == 201
     assert added.json()["ids"][0] == "a"
     answer = u1.retrieve(query="carpenter", limit=2)
@@ -60,7 +62,11 @@ def test_stored_memories_are_found_with_scores_signals_and_trace(u1: Client) -> 
 def test_every_parameter_of_the_seed_reaches_the_search(u1: Client, store: HybridMemory) -> None:
     """session_id, character_id, ranges, prefix_only, max_tokens, where, min_score and profile do what they do in the library."""
     notes = [
-        {"id": f"n{i}", "text": f"note number {i}", "metadata": {"msg_id": i, "kind": "odd" if i % 2 else "even", "importance": i}}
+        {
+            "id": f"n{i}",
+            "text": f"note number {i}",
+            "metadata": {"msg_id": i, "kind": "odd" if i % 2 else "even", "importance": i},
+        }
         for i in range(5)
     ]
     u1.add(*notes, session_id="s1", character_id="c1")
@@ -101,7 +107,9 @@ def test_health_and_readiness_need_no_key(base: str) -> None:
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-def test_a_store_that_fails_is_not_ready_and_answers_503(base: str, u1: Client, store: HybridMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_fails_is_not_ready_and_answers_503(
+    base: str, u1: Client, store: HybridMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A failing store is a 503 without details, on every route; the process stays alive."""
 
     def broken(*_: Any, **__: Any) -> Any:
@@ -114,7 +122,9 @@ def test_a_store_that_fails_is_not_ready_and_answers_503(base: str, u1: Client, 
     assert httpx.get(base + "/healthz").status_code == 200
 
 
-def test_a_mistake_of_ours_shows_no_trace(u1: Client, store: HybridMemory, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+def test_a_mistake_of_ours_shows_no_trace(
+    u1: Client, store: HybridMemory, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
     """An unexpected exception is a 500 in problem details; what it was is in the log alone."""
 
     def broken(*_: Any, **__: Any) -> Any:
@@ -140,7 +150,11 @@ def test_the_schema_describes_the_service(base: str) -> None:
 
 # --- to whom ---------------------------------------------------------------------------------------------------------
 
-ROUTES = [("POST", "/v1/memory/retrieve", {"query": "x"}), ("POST", "/v1/memories", {"memories": [{"text": "x"}]}), ("DELETE", "/v1/memories", {"all": True})]
+ROUTES = [
+    ("POST", "/v1/memory/retrieve", {"query": "x"}),
+    ("POST", "/v1/memories", {"memories": [{"text": "x"}]}),
+    ("DELETE", "/v1/memories", {"all": True}),
+]
 
 
 @pytest.mark.parametrize(("method", "path", "body"), ROUTES)
@@ -157,7 +171,12 @@ def test_without_a_key_there_is_no_service(base: str, method: str, path: str, bo
     answer = httpx.request(method, base + path, json=body, headers=headers)
     problem(answer, 401)
     assert answer.headers["www-authenticate"] == "Bearer"
-    problem(httpx.request(method, base + path, content=b"{no json", headers={**headers, "Content-Type": "application/json"}), 401)
+    problem(
+        httpx.request(
+            method, base + path, content=b"{no json", headers={**headers, "Content-Type": "application/json"}
+        ),
+        401,
+    )
 
 
 def test_both_headers_carry_a_key(base: str) -> None:
@@ -185,7 +204,12 @@ def test_nothing_of_others_is_seen_or_touched(u1: Client, u2: Client, store: Hyb
     """Filters cannot reach another's memories, ids of others do not exist for deletes, and are refused for writes without saying whose."""
     u2.add({"id": "theirs", "text": "secret of u2"})
     u1.add("something else")
-    for where in ({"user_id": "u2"}, {"$or": [{"user_id": "u2"}, {"user_id": "u1"}]}, {"$not": [{"user_id": "u1"}]}, {"user_id": {"$ne": "u1"}}):
+    for where in (
+        {"user_id": "u2"},
+        {"$or": [{"user_id": "u2"}, {"user_id": "u1"}]},
+        {"$not": [{"user_id": "u1"}]},
+        {"user_id": {"$ne": "u1"}},
+    ):
         answer = u1.retrieve(query="secret of u2", where=where)
         assert "secret" not in json.dumps(answer.json()["memories"])
         u1.delete(where=where)
@@ -239,7 +263,11 @@ def test_every_key_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scopes_of_several_keys_bind_together() -> None:
     """A request may narrow further, not differ; 1, "1" and True are different values; what is required has to be there."""
     caller = Caller({"user_id": "u1", "team": 1})
-    assert caller.bind({"session_id": "s", "user_id": None}, ("user_id",)) == {"user_id": "u1", "team": 1, "session_id": "s"}
+    assert caller.bind({"session_id": "s", "user_id": None}, ("user_id",)) == {
+        "user_id": "u1",
+        "team": 1,
+        "session_id": "s",
+    }
     for other in ("1", True, 2):
         with pytest.raises(ProblemError) as caught:
             caller.bind({"team": other}, ())
@@ -291,7 +319,9 @@ def test_it_does_not_start_open_to_others(host: str, config: Any, no_auth: bool,
 def test_loopback_addresses() -> None:
     """All of 127/8, ::1 and localhost are this machine; names that look like them are not."""
     assert all(is_loopback(h) for h in ("localhost", "127.0.0.1", "127.8.8.8", "::1", "[::1]"))
-    assert not any(is_loopback(h) for h in ("127.0.0.1.example.org", "localhost.example.org", "", "10.0.0.1", "0.0.0.0"))
+    assert not any(
+        is_loopback(h) for h in ("127.0.0.1.example.org", "localhost.example.org", "", "10.0.0.1", "0.0.0.0")
+    )
     check_access("127.0.0.1", None, no_auth=True)
     check_access("0.0.0.0", CONFIG, no_auth=False)
 
@@ -304,7 +334,9 @@ def test_without_keys_only_loopback_names_are_answered() -> None:
         for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example"):
             answer = httpx.post(address + "/v1/memory/retrieve", json={"query": "apple"}, headers={"Host": host})
             problem(answer, 421)
-        as_form = httpx.post(address + "/v1/memory/retrieve", content=b'{"query":"apple"}', headers={"Content-Type": "text/plain"})
+        as_form = httpx.post(
+            address + "/v1/memory/retrieve", content=b'{"query":"apple"}', headers={"Content-Type": "text/plain"}
+        )
         assert as_form.status_code in (415, 422)
 
 
@@ -333,7 +365,7 @@ def test_the_size_of_a_request_is_limited(u1: Client) -> None:
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_with_the_place(u1: Client, body: Any) -> None:
-    """Wrong types, numbers out of range, unknown fields, operators and profiles are 422 (413 where they are too long); nothing is echoed."""
+    """Wrong types, numbers out of range, unknown fields, operators and profiles are 422, too long ones 413; nothing is echoed."""
     answer = u1.retrieve(**{"query": "x", **body})
     problem(answer, 413 if len(json.dumps(body)) > 20_000 else 422)
     assert "passwd" not in answer.text
@@ -343,7 +375,8 @@ def test_what_does_not_fit_is_refused_with_the_place(u1: Client, body: Any) -> N
     "content",
     [
         b"", b"{", b"null", b"[]", b'"x"', b"\xff\xfe", b'{"query": "\\ud800"}', b'{"query": NaN}', b'{"min_score": NaN}',
-        b'{"where": {"a": {"$gt": Infinity}}}', b'{"limit": 1' + b"0" * 5000 + b"}", b"[" * 5000, b'{"where": ' + b'{"$not": [' * 900 + b"]}" * 900 + b"}",
+        b'{"where": {"a": {"$gt": Infinity}}}', b'{"limit": 1' + b"0" * 5000 + b"}", b"[" * 5000,
+        b'{"where": ' + b'{"$not": [' * 900 + b"]}" * 900 + b"}",
     ],
 )  # fmt: skip
 def test_any_bytes_get_an_answer(u1: Client, content: bytes) -> None:
@@ -355,9 +388,19 @@ def test_any_bytes_get_an_answer(u1: Client, content: bytes) -> None:
 
 @pytest.mark.parametrize(
     "metadata",
-    [{"a": {"b": 1}}, {"a": []}, {"a": [1, "x"]}, {"a": 10**30}, {"": 1}, {"chroma:document": 1}, {"session_id": "other"}],
+    [
+        {"a": {"b": 1}},
+        {"a": []},
+        {"a": [1, "x"]},
+        {"a": 10**30},
+        {"": 1},
+        {"chroma:document": 1},
+        {"session_id": "other"},
+    ],
 )
-def test_metadata_that_cannot_be_stored_is_refused_and_nothing_is_stored(u1: Client, store: HybridMemory, metadata: Any) -> None:
+def test_metadata_that_cannot_be_stored_is_refused_and_nothing_is_stored(
+    u1: Client, store: HybridMemory, metadata: Any
+) -> None:
     """One wrong memory refuses the whole call."""
     problem(u1.add("fine", {"text": "not", "metadata": metadata}, session_id="s1"), 422)
     assert store.scoped(user_id="u1").count() == 0
@@ -370,7 +413,9 @@ def test_numbers_of_memories_are_limited(u1: Client) -> None:
     problem(u1.delete(ids=[]), 422)
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/", 404), ("GET", "/v1/memories", 405), ("PUT", "/v1/memory/retrieve", 405)])
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/", 404), ("GET", "/v1/memories", 405), ("PUT", "/v1/memory/retrieve", 405)]
+)
 def test_unknown_paths_and_methods_are_problems(u1: Client, method: str, path: str, status: int) -> None:
     """404 and 405 like everything else."""
     problem(u1.http.request(method, path), status)

@@ -18,7 +18,7 @@ from memhybrid.diagnose import DiagnoseReport, diagnose
 from memhybrid.diagnose.measure import spearman
 from memhybrid.errors import InputError, ScopeError
 from tests.conftest import make_memory
-from tests.tipsy.conftest import DAY, NOW
+from tests.tipsy.conftest import DAY, NOW, everything
 
 FIRST = ("ba", "ke", "li", "mo", "nu", "pe", "ra", "si", "to", "vu")
 SECOND = ("da", "fen", "gor", "hil", "jam", "kot", "lup", "mer", "nas", "ped")
@@ -190,9 +190,7 @@ def test_a_profile_without_any_query_does_not_follow_it() -> None:
     """Importance alone answers every query alike."""
     with make_memory(None) as memory:
         memory.add(notes(50))
-        profile = Profile.tipsy().replace(
-            signals={"importance": 1.0}, allow_query_independent=True, sources=("importance",)
-        )
+        profile = everything("importance", sources=("importance",))
         report = memory.diagnose(profile=profile, rounds=1)
     assert not report.follows_query
     assert report.jaccard == 1.0

@@ -49,7 +49,9 @@ class RetrieveRequest(Scoped):
     max_msg_id: MessageId | None = None
     prefix_only: StrictBool = False
     profile: str | None = Field(default=None, description=f"One of {', '.join(SHIPPED)}; default: the service's.")
-    where: dict[str, Any] | None = Field(default=None, examples=[{"type": "preference"}], description="A filter, as in memory.search.")
+    where: dict[str, Any] | None = Field(
+        default=None, examples=[{"type": "preference"}], description="A filter, as in memory.search."
+    )
     min_score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
 
 
@@ -112,7 +114,9 @@ class AddRequest(Scoped):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
-            "examples": [{"user_id": "u1", "memories": [{"text": "Daniel is a carpenter.", "metadata": {"importance": 60}}]}]
+            "examples": [
+                {"user_id": "u1", "memories": [{"text": "Daniel is a carpenter.", "metadata": {"importance": 60}}]}
+            ]
         },
     )
 
@@ -130,10 +134,15 @@ class DeleteRequest(Scoped):
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={"examples": [{"user_id": "u1", "ids": ["m1"]}, {"user_id": "u1", "where": {"session_id": "s1"}}]},
+        json_schema_extra={
+            "examples": [{"user_id": "u1", "ids": ["m1"]}, {"user_id": "u1", "where": {"session_id": "s1"}}]
+        },
     )
 
-    ids: Annotated[list[Annotated[str, Field(min_length=1, max_length=500)]], Field(min_length=1, max_length=MAX_IDS)] | None = None
+    ids: (
+        Annotated[list[Annotated[str, Field(min_length=1, max_length=500)]], Field(min_length=1, max_length=MAX_IDS)]
+        | None
+    ) = None
     where: dict[str, Any] | None = None
     all: StrictBool = False
 

@@ -29,7 +29,9 @@ class Problem(BaseModel):
     title: str = Field(examples=["Unprocessable Content"])
     status: int = Field(examples=[422])
     detail: str | None = Field(default=None, examples=["limit: expected at least 1"])
-    errors: list[dict[str, str]] | None = Field(default=None, examples=[[{"where": "body.limit", "message": "too small"}]])
+    errors: list[dict[str, str]] | None = Field(
+        default=None, examples=[[{"where": "body.limit", "message": "too small"}]]
+    )
 
 
 class ProblemError(Exception):
@@ -54,7 +56,9 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {s: {"description": HTTPStatus(s).phrase, "content": content} for s in statuses}
 
 
-def answer(status: int, detail: str | None = None, *, errors: Any = None, headers: dict[str, str] | None = None) -> JSONResponse:
+def answer(
+    status: int, detail: str | None = None, *, errors: Any = None, headers: dict[str, str] | None = None
+) -> JSONResponse:
     """A problem as a response."""
     from fastapi.responses import JSONResponse
 
@@ -93,7 +97,10 @@ def install(app: FastAPI) -> None:
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         # Where and what, not the value: it may be anything, also what JSON cannot carry back.
-        listed = [{"where": plain(".".join(map(str, e["loc"]))), "message": plain(str(e["msg"]))} for e in error.errors()[:MAX_LISTED]]
+        listed = [
+            {"where": plain(".".join(map(str, e["loc"]))), "message": plain(str(e["msg"]))}
+            for e in error.errors()[:MAX_LISTED]
+        ]
         return answer(422, "the request does not fit the schema", errors=listed)
 
     async def library(_: Request, error: Exception) -> JSONResponse:

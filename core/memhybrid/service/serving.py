@@ -79,9 +79,13 @@ def check_access(host: str, config: Any, *, no_auth: bool) -> None:
     if config is not None and no_auth:
         raise ConfigError("serve: give either a config with API keys or no_auth, not both")
     if config is None and not no_auth:
-        raise ConfigError("serve: API keys are needed: give a config file; or no_auth (--no-auth) to serve this machine alone")
+        raise ConfigError(
+            "serve: API keys are needed: give a config file; or no_auth (--no-auth) to serve this machine alone"
+        )
     if no_auth and not is_loopback(host):
-        raise ConfigError(f"serve: without API keys only a loopback address can be served, such as 127.0.0.1, not {host}")
+        raise ConfigError(
+            f"serve: without API keys only a loopback address can be served, such as 127.0.0.1, not {host}"
+        )
 
 
 def is_loopback(host: str) -> bool:
