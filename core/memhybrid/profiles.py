@@ -46,13 +46,14 @@ class Profile(BaseModel):
     """How one kind of search works. All weights are finite and not negative; at least one is positive.
 
     `sources`: semantic, bm25, entity, importance, date, everything. `signals`: name in the registry → weight.
+    `mmr_lambda` and `collapse_from` (trigram similarity) spread results out, see memhybrid.diversity; None leaves the order alone.
     `pool`: candidates a source brings, `factor`·k but at least `pool_min` and at most `pool_max`.
     `gate`: candidates whose cosine is below it are dropped before fusion. `min_score` is what searches with this profile use when
     the call says nothing; `recommended_min_score` is a calibrated value to choose for "nothing relevant" answers.
     `embed_timeout_s`: seconds a query that the embedder has before the search goes on without it (None: as long as it takes).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
 
     name: str = "custom"
     sources: tuple[str, ...] = ("semantic", "bm25", "entity")
@@ -85,6 +86,8 @@ class Profile(BaseModel):
     embed_timeout_s: float | None = Field(default=None, gt=0)
     deadline_s: float = Field(default=1.35, gt=0)
     rerank_min_left_s: float = Field(default=0.40, ge=0)
+    mmr_lambda: float | None = Field(default=None, ge=0, le=1)
+    collapse_from: float | None = Field(default=None, gt=0, le=1)
     max_tokens: int | None = Field(default=None, ge=0)
     token_counter: Any = "script"  # noqa: S105 - tokens of text
     record_usage: bool = False

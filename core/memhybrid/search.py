@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memhybrid import budget, fusion, neighbours
+from memhybrid import budget, diversity, fusion, neighbours
 from memhybrid.errors import DegradedError, StoreError
 from memhybrid.identity import is_identity_query
 from memhybrid.indexes.partition import View
@@ -150,6 +150,7 @@ class Searcher:
         order = self._order(view, scored, profile)
         order, scores = self._rerank(view, request, profile, scored, order, journal)
         journal.lap("rerank")
+        order = self._diversify(view, request, profile, scored, order, scores, journal)
         chosen = self._choose(view, request, profile, scored, order, scores, journal)
         hits = _hits(view, scored, chosen, brought)
         self._record_usage(request, profile, hits, journal)
@@ -325,7 +326,9 @@ class Searcher:
             journal.notes.append(f"rerank skipped: {reason}")
             return order, scores
         texts = [view.text(int(scored.rows[i])) for i in head]
-        outcome = rerank(profile, request.query, texts, first, elapsed_s=journal.elapsed(), embedder=self._store.embedder)
+        outcome = rerank(
+            profile, request.query, texts, first, elapsed_s=journal.elapsed(), embedder=self._store.embedder
+        )
         (journal.degraded if outcome.failed else journal.notes).append(outcome.note)
         if outcome.scores is None:
             return order, scores
@@ -333,6 +336,26 @@ class Searcher:
         place = {i: p for p, i in enumerate(head)}
         # Equal blends keep the first stage's order; the reranked stay ahead of the rest.
         return sorted(head, key=lambda i: (-scores[i], place[i])) + order[profile.rerank_top :], scores
+
+    @staticmethod
+    def _diversify(
+        view: View,
+        request: Request,
+        profile: Profile,
+        scored: Scored,
+        order: list[int],
+        scores: Float64,
+        journal: Journal,
+    ) -> list[int]:
+        """Near-duplicates out and different ones forward, where the profile asks for it."""
+        if profile.collapse_from is not None:
+            order, alike = diversity.collapse(view, scored.rows, order, profile.collapse_from)
+            journal.dropped.extend(
+                Dropped(view.id(int(scored.rows[i])), float(scores[i]), "near-duplicate") for i in alike[:LISTED_DROPS]
+            )
+        if profile.mmr_lambda is not None:
+            order = diversity.mmr(view, scored.rows, order, scores, request.k, profile.mmr_lambda)
+        return order
 
     def _choose(
         self,
@@ -437,7 +460,9 @@ def _hits(
                 signals[name] = None
                 continue
             signals[name] = value
-            details[name] = SignalDetail(raw[i] if math.isfinite(raw[i]) else value, value, weights[i], contributions[i])
+            details[name] = SignalDetail(
+                raw[i] if math.isfinite(raw[i]) else value, value, weights[i], contributions[i]
+            )
         sources = tuple(name for name, flags in found_by.items() if flags[i]) or ("context",)
         extra = {name: values[i] for name, values in adjusted.items() if values[i] != 0}
         hits.append(Hit(view.memory(row), score, signals, details, sources, extra))
