@@ -32,7 +32,7 @@ from memhybrid.sync import Syncer, SyncReport, VerifyReport
 from memhybrid.text import default_analyzer
 from memhybrid.times import EARLIEST, LATEST, parse_time
 from memhybrid.validity import still_valid
-from memhybrid.values import check_query, clean_ids, clean_vector, optional_number, positive
+from memhybrid.values import check_query, clean_id, clean_ids, clean_vector, optional_number, positive
 from memhybrid.write import Progress, Writer
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class MemoryView:
         where: WhereInput = None,
         embedding: Any = None,
         profile: str | Path | Profile | None = None,
-        min_score: float | None = None,
+        min_score: float | Literal["recommended"] | None = None,
         max_tokens: int | None = None,
         record_usage: bool | None = None,
         min_msg_id: float | None = None,
@@ -152,17 +152,20 @@ class MemoryView:
         """The k best memories for a query, with every signal and the trace of how they were found.
 
         An empty query finds nothing by itself (`tipsy` then goes by importance). `where` narrows; `embedding` (d numbers) spares
-        the embedder; `min_score` in [0, 1] may leave fewer than k; `max_tokens` packs hits into a budget. `include_outdated` brings
+        the embedder; `min_score` in [0, 1], or "recommended" for the profile's calibrated
+        floor, may leave fewer than k, or nothing; `max_tokens` packs hits into a budget. `include_outdated` brings
         expired and superseded memories too. `now` is the moment that ages and relative dates count from. `strict` raises
         DegradedError where a part failed or is missing instead of going on without it.
         """
+        if strict is not None:
+            _check_switches(strict=strict)
         chosen = self._profile if profile is None else as_profile(profile)
         request = self._request(
             query,
             k,
             where=where,
             embedding=embedding,
-            min_score=min_score,
+            min_score=_floor(min_score, chosen),
             max_tokens=max_tokens,
             record_usage=record_usage,
             min_msg_id=min_msg_id,
@@ -182,7 +185,7 @@ class MemoryView:
         *,
         where: WhereInput = None,
         profile: str | Path | Profile | None = None,
-        min_score: float | None = None,
+        min_score: float | Literal["recommended"] | None = None,
         max_tokens: int | None = None,
         record_usage: bool | None = None,
         include_outdated: bool = False,
@@ -192,6 +195,8 @@ class MemoryView:
         """`search` for several queries with the work shared; the same hits and scores, in the order of the queries."""
         if isinstance(queries, str) or not isinstance(queries, Iterable):
             raise InputError(f"queries: expected a list of str, got {type(queries).__name__}")
+        if strict is not None:
+            _check_switches(strict=strict)
         chosen = self._profile if profile is None else as_profile(profile)
         moment = self._moment(now)
         requests = [
@@ -200,7 +205,7 @@ class MemoryView:
                 k,
                 where=where,
                 embedding=None,
-                min_score=min_score,
+                min_score=_floor(min_score, chosen),
                 max_tokens=max_tokens,
                 record_usage=record_usage,
                 min_msg_id=None,
@@ -339,6 +344,7 @@ class MemoryView:
 
     def get(self, ids: Any, *, embeddings: bool = False) -> list[Memory]:
         """The memories with these ids, in this order; unknown ones are left out."""
+        _check_switches(embeddings=embeddings)
         view, rows = self._rows(ids)
         return [self._with_vector(view, int(row), embeddings) for row in rows]
 
@@ -364,6 +370,7 @@ class MemoryView:
 
         Memories without the key come last. Expired and superseded ones are listed unless include_outdated=False.
         """
+        _check_switches(include_outdated=include_outdated)
         view, condition = self._view(where)
         if not include_outdated:
             condition = still_valid(view.partition.metadata, self._profile.fields, self._moment(now), condition)
@@ -391,7 +398,7 @@ class MemoryView:
 
     def supersede(self, id: str, by: str) -> None:
         """The memory `by` says what this one no longer says truly; this one stays out of searches."""
-        if id == by or not self.get([by]):
+        if clean_id(id) == clean_id(by, "by") or not self.get([by]):
             raise InputError(f"supersede: {by!r} must be another memory that exists")
         self.update(id, metadata={self._profile.fields.superseded_by: by})
 
@@ -702,6 +709,15 @@ class HybridMemory(MemoryView):
         self.close()
 
 
+def _floor(min_score: Any, profile: Profile) -> Any:
+    """The floor that is meant: "recommended" is the profile's own."""
+    if min_score != "recommended":
+        return min_score
+    if profile.recommended_min_score is None:
+        raise InputError(f"min_score: the profile {profile.name!r} has no recommended value; give a number")
+    return profile.recommended_min_score
+
+
 class _Options:
     """The arguments that all three doors share, checked."""
 
@@ -727,11 +743,13 @@ class _Options:
         strict: bool,
         budget: int | None,
     ) -> _Options:
-        if consistency not in ("bounded", "strong"):
+        if not isinstance(consistency, str) or consistency not in ("bounded", "strong"):
             raise ConfigError(f"consistency: expected 'bounded' or 'strong', got {consistency!r}")
         if not isinstance(strict, bool):
             raise ConfigError(f"strict: expected True or False, got {strict!r}")
-        if bm25 not in ("memhybrid", "rank-bm25"):
+        if isinstance(analyzer, str) and not analyzer.strip():
+            raise ConfigError(f"analyzer: expected 'auto', 'spacy', 'fast' or a pipeline, got {analyzer!r}")
+        if not isinstance(bm25, str) or bm25 not in ("memhybrid", "rank-bm25"):
             raise ConfigError(f"bm25: expected 'memhybrid' or 'rank-bm25', got {bm25!r}")
         if budget is not None:
             budget = positive(budget, "memory_budget", most=2**62)
@@ -782,7 +800,7 @@ def _state_folder(state_path: str | Path | None, folder: Path | None, identity: 
 
 
 def _folder(path: Any, name: str) -> Path:
-    if not isinstance(path, str | Path) or not str(path) or "\x00" in str(path):
+    if not isinstance(path, str | Path) or not str(path).strip() or "\x00" in str(path) or not is_tenant(str(path)):
         raise InputError(f"{name}: expected the path of a folder, got {path!r}")
     folder = Path(path).expanduser().resolve()
     if folder.exists() and not folder.is_dir():

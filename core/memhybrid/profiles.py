@@ -304,7 +304,7 @@ class Profile(BaseModel):
             bm25_k1=1.5,
             bm25_b=0.6,
             context=True,
-            recommended_min_score=0.30,
+            recommended_min_score=0.20,
         )
 
     @classmethod
