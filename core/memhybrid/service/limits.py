@@ -71,6 +71,9 @@ class Gate:
             scope.setdefault("state", {})["caller"] = caller
             if self._running > self._limits.max_concurrent:
                 raise ProblemError(503, "too many requests at once; try again", {"Retry-After": "1"})
+            # What a web page can send without being asked is not JSON by its content type.
+            if scope["method"] in ("POST", "DELETE") and not _is_json(headers.get(b"content-type", b"")):
+                raise ProblemError(415, "send application/json")
         declared = headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > self._limits.max_body_bytes:
             raise ProblemError(413, self._too_large())
@@ -104,6 +107,10 @@ class Gate:
 
     def _too_large(self) -> str:
         return f"the request is larger than {self._limits.max_body_bytes} bytes"
+
+
+def _is_json(content_type: bytes) -> bool:
+    return content_type.split(b";")[0].strip().lower() == b"application/json"
 
 
 def _text(headers: dict[bytes, bytes], name: bytes) -> str | None:
