@@ -32,7 +32,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Dataset
     [
         BASE,
         BASE.replace(context=False),
-        BASE.replace(bm25_k1=1.5, bm25_b=0.75, bm25_half=3.0),
+        BASE.replace(bm25_k1=1.2, bm25_b=0.75, bm25_half=4.0),
         BASE.replace(signals={**BASE.signals, "semantic_covered": 0.3, "late": 0.0}),
     ],
 )

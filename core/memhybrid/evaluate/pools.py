@@ -135,8 +135,9 @@ def _signals(
     if len(rows):
         if profile.context:
             # Neighbours join as in a search with this profile; which ones would with other weights is left out.
-            rows = np.concatenate([rows, neighbours.neighbours_of(context.over(rows), scored.fused.scores)])
-            scored = searcher._score(context.over(rows), journal)
+            extra = neighbours.neighbours_of(context.over(rows), scored.fused.scores)
+            scored = scored.joined(searcher._score(context.over(extra), journal)) if len(extra) else scored
+            rows = scored.rows
         lifted = scored.fused.scores + neighbours.lift(context.over(rows), scored.fused.scores)
         rows = rows[_worth_keeping([scored.fused.scores, lifted, *scored.values.values()])]
     if journal.degraded:

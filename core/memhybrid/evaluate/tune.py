@@ -22,9 +22,9 @@ from memhybrid.protocols import Float64
 
 MULTIPLES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 """A signal's weight is tried at these multiples of the profile's own."""
-SHAPES = ((0.9, 0.4), (1.2, 0.75), (1.5, 0.75), (2.0, 0.75))
+SHAPES = ((0.9, 0.4), (1.2, 0.75), (2.0, 0.75))
 """BM25's k1 and b, beside the profile's own."""
-HALVES = (0.5, 1.0, 2.0, 3.0, 5.0)
+HALVES = (0.5, 1.0, 2.0, 4.0)
 ROUNDS = 2
 FOLDS = 5
 STEP = 0.001
