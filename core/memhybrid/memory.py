@@ -711,7 +711,7 @@ class HybridMemory(MemoryView):
 
 def _floor(min_score: Any, profile: Profile) -> Any:
     """The floor that is meant: "recommended" is the profile's own."""
-    if min_score != "recommended":
+    if not isinstance(min_score, str) or min_score != "recommended":
         return min_score
     if profile.recommended_min_score is None:
         raise InputError(f"min_score: the profile {profile.name!r} has no recommended value; give a number")
