@@ -79,6 +79,8 @@ def test_help_imports_nothing_heavy() -> None:
         (["sync", "nowhere"], "no store"),
         (["verify", "nowhere"], "no store"),
         (["demo", "nowhere"], "corpus.jsonl"),
+        (["recover", "nowhere"], "no Chroma store"),
+        (["serve", "nowhere"], "API keys are needed"),
     ],
 )
 def test_an_error_is_one_line_on_stderr_and_exit_code_2(

@@ -20,7 +20,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import BaseNode, TextNode
 from llama_index.retrievers.bm25 import BM25Retriever as LlamaBM25Retriever
 from llama_index.vector_stores.chroma import ChromaVectorStore
 from rank_bm25 import BM25Okapi
@@ -148,7 +148,9 @@ def _fusions(
 ) -> tuple[Ranker, Ranker]:
     """QueryFusionRetriever of BM25Retriever and Chroma, by reciprocal ranks and by relative scores; no query is generated."""
     vectors = cache.embed_documents([m.text for m in memories]).tolist()
-    nodes = [TextNode(id_=m.id or "", text=m.text, embedding=v) for m, v in zip(memories, vectors, strict=True)]
+    nodes: list[BaseNode] = [
+        TextNode(id_=m.id or "", text=m.text, embedding=v) for m, v in zip(memories, vectors, strict=True)
+    ]
     store = ChromaVectorStore(chroma_collection=client.create_collection(name, configuration=configuration))
     index = VectorStoreIndex(
         nodes,
@@ -156,7 +158,7 @@ def _fusions(
         embed_model=_LlamaVectors(model_name="cached", cache=cache),
     )
     by_vectors = index.as_retriever(similarity_top_k=LEG)
-    by_words = LlamaBM25Retriever.from_defaults(nodes=list(nodes), similarity_top_k=min(LEG, len(nodes)))
+    by_words = LlamaBM25Retriever.from_defaults(nodes=nodes, similarity_top_k=min(LEG, len(nodes)))
 
     def ranker(mode: FUSION_MODES) -> Ranker:
         both = QueryFusionRetriever(
