@@ -802,8 +802,12 @@ def _state_folder(state_path: str | Path | None, folder: Path | None, identity: 
 def _folder(path: Any, name: str) -> Path:
     if not isinstance(path, str | Path) or not str(path).strip() or "\x00" in str(path) or not is_tenant(str(path)):
         raise InputError(f"{name}: expected the path of a folder, got {path!r}")
-    folder = Path(path).expanduser().resolve()
-    if folder.exists() and not folder.is_dir():
+    try:
+        folder = Path(path).expanduser().resolve()
+        is_file = folder.exists() and not folder.is_dir()
+    except (OSError, RuntimeError) as error:  # a name that is too long, a loop of links, a home that is not known
+        raise InputError(f"{name}: {str(path)[:200]!r} is no path of a folder: {error}"[:500]) from error
+    if is_file:
         raise InputError(f"{name}: {folder} is a file, expected a folder")
     return folder
 

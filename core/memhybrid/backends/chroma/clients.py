@@ -30,6 +30,7 @@ def _chromadb() -> Any:
 
 
 _parents: list[Any] = []
+_inherited: set[Path] = set()
 
 
 @cache
@@ -39,7 +40,10 @@ def _watch_forks() -> None:
 
 
 def _forget_the_parents() -> None:
-    """In a forked child: Chroma's clients share engines by path, and one that was started before the fork hangs for ever."""
+    """In a forked child: Chroma's clients share engines by path, and one that was started before the fork hangs for ever.
+
+    A new engine on a folder that the parent had open may hang as well, at the first write: SQLite does not survive a fork.
+    """
     from chromadb.api.shared_system_client import SharedSystemClient
 
     for name in ("_identifier_to_system", "_identifier_to_refcount"):
@@ -47,6 +51,7 @@ def _forget_the_parents() -> None:
         if isinstance(registry, dict):
             # Kept alive: stopping the parent's engine here could hang, too.
             _parents.append(dict(registry))
+            _inherited.update(Path(key).resolve() for key in registry if isinstance(key, str) and Path(key).is_dir())
             registry.clear()
 
 
@@ -60,6 +65,11 @@ def _collection(client: Any, name: str) -> Collection:
 def open_folder(path: Path, collection: str) -> ChromaBackend:
     """A collection in a local folder, made if it is not there. The path is resolved: Chroma keys its clients by its spelling."""
     chromadb = _chromadb()
+    if path.resolve() in _inherited:
+        raise StoreError(
+            f"{path} was open in Chroma when this process forked, which its engine does not survive; use the spawn start "
+            "method, or open it after the fork alone"
+        )
     with chroma_errors(f"opening the Chroma folder {path}"):
         client = chromadb.PersistentClient(str(path), settings=chromadb.Settings(anonymized_telemetry=False))
     opened = _collection(client, collection)
