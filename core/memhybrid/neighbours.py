@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from memhybrid.fusion import neighbour_lift
 from memhybrid.protocols import Float64
 from memhybrid.signals.context import SignalContext
-from memhybrid.signals.importance import read_importance
+from memhybrid.signals.importance import finite_number
 
 NEAR = {0: 0.7, 1: 0.7, 2: 0.6}
 SAME_SESSION = 0.4
@@ -40,7 +40,7 @@ def _session(context: SignalContext, code: int) -> _Session:
     if isinstance(known, _Session) and known.size == column.size_with(code, context.view.n):
         return known
     members = column.rows_with(code, context.view.n)
-    positions = table.floats(context.field_name("msg_id"), members, read_importance)
+    positions = table.floats(context.field_name("msg_id"), members, finite_number)
     if not np.isfinite(positions).any():
         times = table.times([context.field_name("created_at")], members)
         # Equal times share a rank: which of them came first is not known.
@@ -58,7 +58,7 @@ def _places(context: SignalContext, rows: Rows) -> tuple[NDArray[np.int64], Floa
     if column is None:
         return np.full(len(rows), -1, dtype=np.int64), np.full(len(rows), np.nan)
     session = column.codes.take(rows).astype(np.int64)
-    position = table.floats(context.field_name("msg_id"), rows, read_importance)
+    position = table.floats(context.field_name("msg_id"), rows, finite_number)
     for code in np.unique(session[(session >= 0) & np.isnan(position)]).tolist():
         whole = _session(context, code)
         by_row = np.argsort(whole.rows)

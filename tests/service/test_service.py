@@ -463,7 +463,10 @@ def test_a_body_that_never_comes_is_cut_off() -> None:
     with make_memory(None, scope_key="user_id") as memory, running(memory, config) as address:
         host, port = address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=60) as raw:
-            head = f"POST /v1/memories HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: {U1}\r\nContent-Length: 100\r\n\r\n{{"
+            head = (
+                f"POST /v1/memories HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: {U1}\r\n"
+                "Content-Length: 100\r\n\r\n{"
+            )
             raw.sendall(head.encode())
             assert raw.recv(100).startswith(b"HTTP/1.1 408")
 

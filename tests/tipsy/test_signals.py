@@ -135,6 +135,17 @@ def test_importance_of_every_kind(values: Values, given: Any, expected: float | 
     assert values("importance", [{"importance": given}]) == [expected]
 
 
+def test_an_importance_that_is_no_number_is_warned_of_once(values: Values, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One warning in a process, which names the type and not the value."""
+    monkeypatch.setattr("memhybrid.signals.importance._warned", False)
+    with pytest.warns(UserWarning, match="importance") as caught:
+        values(
+            "importance", [{"importance": "secret"}, {"importance": "inf"}, {"importance": True}, {"importance": 0.5}]
+        )
+    assert len(caught) == 1
+    assert "secret" not in str(caught[0].message)
+
+
 @given(
     st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6), st.integers(-5, 200)), min_size=1, max_size=8),
     st.floats(0.1, 1000),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from memhybrid.protocols import Float64
 from memhybrid.signals.context import SignalContext
 
 
-def read_importance(value: Any) -> float:
+def finite_number(value: Any) -> float:
     """A finite number, also from text such as "0.8"; NaN for anything else."""
     if isinstance(value, bool | list):
         return math.nan
@@ -20,6 +21,23 @@ def read_importance(value: Any) -> float:
     except (TypeError, ValueError):
         return math.nan
     return number if math.isfinite(number) else math.nan
+
+
+_warned = False
+
+
+def read_importance(value: Any) -> float:
+    """`finite_number`; the first value in a process that is none is warned of, by its type alone."""
+    global _warned  # noqa: PLW0603 - once in a process is what is meant
+    number = finite_number(value)
+    if math.isnan(number) and not _warned:
+        _warned = True
+        warnings.warn(
+            f"the importance of some memories is no finite number (a {type(value).__name__}): it counts as not known there",
+            UserWarning,
+            stacklevel=2,
+        )
+    return number
 
 
 class Importance:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from memhybrid.protocols import Float64
 from memhybrid.signals.context import SignalContext
-from memhybrid.signals.importance import read_importance
+from memhybrid.signals.importance import finite_number
 
 
 def spans(context: SignalContext) -> tuple[Float64, Float64]:
@@ -26,7 +26,7 @@ def spans(context: SignalContext) -> tuple[Float64, Float64]:
 
 
 def _message(value: Any) -> float:
-    return read_importance(value)
+    return finite_number(value)
 
 
 def meets(context: SignalContext) -> NDArray[np.bool_]:

@@ -114,7 +114,9 @@ class Ledger:
     def set(self, entries: Mapping[str, UsageEntry]) -> None:
         """Put entries as they are, replacing those of the same ids."""
         with self._transaction() as db:
-            db.executemany("INSERT OR REPLACE INTO usage VALUES (?, ?, ?)", [(i, e.count, e.last) for i, e in entries.items()])
+            db.executemany(
+                "INSERT OR REPLACE INTO usage VALUES (?, ?, ?)", [(i, e.count, e.last) for i, e in entries.items()]
+            )
 
     def forget(self, ids: Iterable[str]) -> None:
         """Drop the entries of deleted memories."""
