@@ -25,7 +25,9 @@ histories = st.lists(
     min_size=1,
     max_size=25,
 )
-parameters = st.builds(Bm25Params, st.sampled_from(["lucene", "okapi", "plus", "l"]), st.floats(0.1, 3), st.floats(0, 1))
+parameters = st.builds(
+    Bm25Params, st.sampled_from(["lucene", "okapi", "plus", "l"]), st.floats(0.1, 3), st.floats(0, 1)
+)
 
 
 def play(history: list, index: Bm25Index) -> dict[int, list[str]]:

@@ -56,7 +56,9 @@ def test_weighted_fusion(case: dict[str, Any]) -> None:
     from memhybrid import Profile
 
     given, expected = case["input"], case["expected"]
-    assert usage_value(given["retrieve_count"], given["days_since_last_retrieved"]) == pytest.approx(given["usage"], abs=1e-9)
+    assert usage_value(given["retrieve_count"], given["days_since_last_retrieved"]) == pytest.approx(
+        given["usage"], abs=1e-9
+    )
     weights = Profile.tipsy().signals
     values = {name: np.array([given[name]], dtype=float) for name in weights}
     extra = fusion.tipsy_adjustments(
