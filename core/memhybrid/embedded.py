@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from memhybrid.records import StoredRecord
 
+_FIELD = re.compile(r"\{(\w+)\}")
 NODE_CONTENT = "_node_content"
 """Where LlamaIndex keeps a node as JSON. It embeds a node's text together with its metadata, and stores the text alone."""
 
@@ -29,7 +31,12 @@ def _of_node(node: Mapping[str, Any], text: str) -> str:
     template = node.get("metadata_template") or "{key}: {value}"
     separator = node.get("metadata_separator") or node.get("metadata_seperator") or "\n"
     shown = {key: value for key, value in (node.get("metadata") or {}).items() if key not in excluded}
-    head = separator.join(template.format(key=key, value=str(value)) for key, value in shown.items()).strip()
+    head = separator.join(_filled(template, key=key, value=str(value)) for key, value in shown.items()).strip()
     if not head:
         return text
-    return (node.get("text_template") or "{metadata_str}\n\n{content}").format(content=text, metadata_str=head).strip()
+    return _filled(node.get("text_template") or "{metadata_str}\n\n{content}", content=text, metadata_str=head).strip()
+
+
+def _filled(template: str, **values: str) -> str:
+    """The template with its fields put in. Not `str.format`: what is stored must not reach attributes or widths."""
+    return _FIELD.sub(lambda field: values.get(field[1], field[0]), template)
