@@ -1,6 +1,6 @@
 """300 kills at random moments of writing, updating, deleting, syncing and counting: what survives.
 
-    python benchmarks/kills.py [KILLS] [SEED]
+python benchmarks/kills.py [KILLS] [SEED]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.faults.kills import Tally, run  # noqa: E402
+from tests.faults.kills import Tally, run
 
 PER_STORE = 15
 
@@ -26,7 +26,10 @@ def main(kills: int, seed: int) -> None:
         total.acknowledged += tally.acknowledged
         total.recovered += tally.recovered
         total.wrong.extend(tally.wrong)
-        print(f"kills {total.kills}  acknowledged {total.acknowledged}  recovered {total.recovered}  wrong {len(total.wrong)}", flush=True)
+        print(
+            f"kills {total.kills}  acknowledged {total.acknowledged}  recovered {total.recovered}  wrong {len(total.wrong)}",
+            flush=True,
+        )
     for line in total.wrong[:50]:
         print(line)
     sys.exit(1 if total.wrong else 0)

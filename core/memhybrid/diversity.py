@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memhybrid.indexes.partition import View
+from memhybrid.profiles import Profile
 from memhybrid.protocols import Float64
+from memhybrid.records import Dropped
 from memhybrid.text.normalise import fold, normalise
 
 SHINGLE = 3
@@ -76,3 +78,16 @@ def mmr(
         closest = np.maximum(closest, matrix @ matrix[best])
     taken = set(chosen)
     return [pool[i] for i in chosen] + [pool[i] for i in range(len(pool)) if i not in taken] + list(order[LOOKED_AT:])
+
+
+def diversify(
+    view: View, rows: NDArray[np.intp], order: list[int], scores: Float64, k: int, profile: Profile
+) -> tuple[list[int], list[Dropped]]:
+    """The order with near-duplicates out and different memories forward, where the profile asks for it, and who was left out."""
+    left_out: list[Dropped] = []
+    if profile.collapse_from is not None:
+        order, alike = collapse(view, rows, order, profile.collapse_from)
+        left_out = [Dropped(view.id(int(rows[i])), float(scores[i]), "near-duplicate") for i in alike]
+    if profile.mmr_lambda is not None:
+        order = mmr(view, rows, order, scores, k, profile.mmr_lambda)
+    return order, left_out

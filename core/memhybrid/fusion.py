@@ -103,12 +103,22 @@ def renormalised(values: Mapping[str, Float64], weights: Mapping[str, float]) ->
 
 
 def neighbour_lift(
-    scores: Float64, session: NDArray[np.int64], position: Float64, *, near: Mapping[int, float], same_session: float
+    scores: Float64,
+    session: NDArray[np.int64],
+    position: Float64,
+    *,
+    near: Mapping[int, float],
+    same_session: float,
+    questions: NDArray[np.bool_] | None = None,
+    speakers: NDArray[np.int64] | None = None,
+    answer: float = 0.0,
 ) -> Float64:
     """What a memory gains from stronger ones in its session: max over j of κ·(score_j - score_i), at least 0.
 
     κ is `near[d]` for memories d messages away and `same_session` for any other of the session. Positions are message numbers;
     memories may share one. `session` is -1 and `position` NaN where there is none. A lifted memory stays below its neighbour.
+    κ is `answer` where the message before is one of `questions` by another of the `speakers` (-1: not known): who asks what the query
+    asks is followed by who knows.
     """
     lift = np.zeros(len(scores))
     inside = session >= 0
@@ -126,13 +136,27 @@ def neighbour_lift(
         peak = np.full(len(keys), -1.0)
         np.maximum.at(peak, slot, scores[placed])
         gained, own = lift[placed], scores[placed]
+
+        def _at(wanted: Float64) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+            """For each memory the slot of its session at the wanted position, and whether there is one."""
+            there = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+            key = group[members] * len(places) + there
+            found = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            return found, (places[there] == wanted) & (keys[found] == key)
+
         for distance, kappa in near.items():
             for offset in {-distance, distance}:
-                wanted = position[placed] + offset
-                there = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-                key = group[members] * len(places) + there
-                found = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-                hit = (places[there] == wanted) & (keys[found] == key)
+                found, hit = _at(position[placed] + offset)
                 gained[hit] = np.maximum(gained[hit], kappa * (peak[found[hit]] - own[hit]))
+        if questions is not None and speakers is not None and answer > 0:
+            asked = np.full(len(keys), -1.0)
+            asker = np.full(len(keys), -1, dtype=np.int64)
+            asking = np.flatnonzero(questions[placed])
+            for i in asking[np.argsort(own[asking], kind="stable")].tolist():
+                asked[slot[i]], asker[slot[i]] = own[i], speakers[placed[i]]
+            found, hit = _at(position[placed] - 1)
+            other = (asker[found] < 0) | (asker[found] != speakers[placed])
+            hit &= other & (asked[found] > own)
+            gained[hit] = np.maximum(gained[hit], answer * (asked[found[hit]] - own[hit]))
         lift[placed] = gained
     return np.maximum(lift, 0.0)

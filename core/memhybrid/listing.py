@@ -15,7 +15,9 @@ from memhybrid.times import parse_time
 def sort_rows(view: View, rows: NDArray[np.intp], order_by: str | None) -> list[int]:
     """Rows by a metadata key, "-key" descending; without one in order of writing. Rows without the key come last, then by id."""
     if order_by is None:
-        return rows.tolist()
+        vectors = view.partition.vectors
+        # An update makes a new row and keeps the slot.
+        return rows.tolist() if vectors is None else rows[np.argsort(vectors.slots(rows), kind="stable")].tolist()
     if not isinstance(order_by, str) or order_by in ("", "-"):
         raise InputError(f"order_by: expected a metadata key such as 'created_at' or '-importance', got {order_by!r}")
     descending = order_by.startswith("-")

@@ -16,6 +16,9 @@ NEAR = {0: 0.7, 1: 0.7, 2: 0.6}
 SAME_SESSION = 0.4
 """Shares of a neighbour's lead, by distance in messages and for the rest of the session; fitted, see docs/quality.md."""
 
+ANSWER = 0.95
+"""The share for a message that follows another speaker's question."""
+
 Rows = NDArray[np.intp]
 
 
@@ -93,4 +96,14 @@ def neighbours_of(context: SignalContext, scores: Float64) -> Rows:
 def lift(context: SignalContext, scores: Float64) -> Float64:
     """What each candidate gains from its neighbours among the candidates."""
     session, position = _places(context, context.rows)
-    return neighbour_lift(scores, session, position, near=NEAR, same_session=SAME_SESSION)
+    speaker = context.view.partition.metadata.column(context.field_name("speaker"))
+    return neighbour_lift(
+        scores,
+        session,
+        position,
+        near=NEAR,
+        same_session=SAME_SESSION,
+        questions=context.view.partition.questions.take(context.rows),
+        speakers=np.full(len(session), -1) if speaker is None else speaker.codes.take(context.rows).astype(np.int64),
+        answer=ANSWER,
+    )

@@ -35,6 +35,7 @@ class FieldMap(BaseModel):
     type: str = "type"
     session_id: str = "session_id"
     msg_id: str = "msg_id"
+    speaker: str = "speaker"
     min_msg_id: str = "min_msg_id"
     max_msg_id: str = "max_msg_id"
     expires_at: str = "expires_at"
@@ -295,7 +296,14 @@ class Profile(BaseModel):
         return cls(
             name="balanced",
             sources=("semantic_covered", "bm25", "entity", "date"),
-            signals={"semantic_covered": 0.1, "bm25_calibrated": 0.2, "late": 0.7, "date": 0.2},
+            signals={
+                "semantic_covered": 0.1,
+                "bm25_calibrated": 0.2,
+                "late": 0.7,
+                "date": 0.2,
+                "identifier": 0.5,
+                "entity_named": 0.1,
+            },
             fusion="renormalised",
             pool_factor=10,
             pool_min=150,

@@ -14,6 +14,7 @@ from memhybrid.late import QueryTokens, is_word, project
 from memhybrid.profiles import Profile
 from memhybrid.protocols import Float32, QueryAnalysis, TokenEmbedder, TokenVectors
 from memhybrid.signals.context import QueryFeatures, Request
+from memhybrid.signals.identifier import identifiers
 from memhybrid.store import Store
 from memhybrid.text.dates import dates_in
 
@@ -103,6 +104,7 @@ def features(
         covered=covered,
         tokens=weighted,
         dates=dates_in(text, request.now),
+        identifiers=identifiers(analysis),
     )
 
 
@@ -115,9 +117,11 @@ def _weighted_tokens(tokens: TokenVectors, analysis: QueryAnalysis, lexical: Bm2
     for i, word in enumerate(words):
         if word is None:
             continue
-        terms = terms_of.get(word)
-        if terms is None:
-            terms = _containing(word, terms_of)
+        surface = word if word in terms_of else next((longer for longer in terms_of if word in longer), word)
+        if any(character.isdigit() for character in surface):
+            # The pieces of a number or an identifier mean nothing by themselves: ZX-4417 is not nearly ZX-4471.
+            continue
+        terms = terms_of.get(surface, (word,))
         if not terms:
             weights[i] = STOP_WEIGHT
         else:
@@ -127,14 +131,6 @@ def _weighted_tokens(tokens: TokenVectors, analysis: QueryAnalysis, lexical: Bm2
     if not kept.any():
         return None
     return QueryTokens(project(tokens.vectors[kept]), weights[kept])
-
-
-def _containing(word: str, terms_of: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The terms of a longer word that the model cuts differently, such as a part of an identifier."""
-    for surface, terms in terms_of.items():
-        if word in surface:
-            return terms
-    return (word,)
 
 
 def _words(pieces: Sequence[str]) -> list[str | None]:

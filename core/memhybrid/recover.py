@@ -137,7 +137,8 @@ def _collections(database: sqlite3.Connection) -> Iterator[_Collection]:
     for identifier, name, configuration, schema, segment in rows:
         metadata: dict[str, Any] = {}
         for key, text, number, real in database.execute(
-            "SELECT key, str_value, int_value, float_value FROM collection_metadata WHERE collection_id = ?", (identifier,)
+            "SELECT key, str_value, int_value, float_value FROM collection_metadata WHERE collection_id = ?",
+            (identifier,),
         ):
             value = next((v for v in (text, number, real) if v is not None), None)
             if value is not None:
@@ -170,7 +171,8 @@ def _texts(database: sqlite3.Connection, collection: _Collection) -> Iterator[St
         metadata: dict[str, Any] = {}
         text = ""
         for key, string, whole, real, truth in database.execute(
-            "SELECT key, string_value, int_value, float_value, bool_value FROM embedding_metadata WHERE id = ?", (number,)
+            "SELECT key, string_value, int_value, float_value, bool_value FROM embedding_metadata WHERE id = ?",
+            (number,),
         ):
             if key == DOCUMENT:
                 text = string or ""
@@ -205,9 +207,7 @@ def _logged_vectors(database: sqlite3.Connection, collection: _Collection) -> di
     return out
 
 
-def _kept_vectors(
-    folder: Path, collection: _Collection, records: list[StoredRecord]
-) -> dict[str, NDArray[np.float32]]:
+def _kept_vectors(folder: Path, collection: _Collection, records: list[StoredRecord]) -> dict[str, NDArray[np.float32]]:
     """Vectors from our own file, of memories whose text is still the one that they were made for."""
     state = folder / "memhybrid" / collection.id
     if not (state / "cache.sqlite3").exists():

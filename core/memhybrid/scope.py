@@ -289,7 +289,9 @@ class Scopes:
             keys = (scope_key,)
         elif isinstance(scope_key, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
             keys = tuple(scope_key)
-        if not all(isinstance(k, str) and is_tenant(k) and not k.startswith("$") for k in keys) or not 0 < len(keys) == len(set(keys)):
+        if not all(isinstance(k, str) and is_tenant(k) and not k.startswith("$") for k in keys) or not 0 < len(
+            keys
+        ) == len(set(keys)):
             raise ScopeError(f"scope_key: expected one name or several different names, got {scope_key!r}")
         return cls(keys)
 

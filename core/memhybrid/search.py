@@ -6,10 +6,8 @@ A part that fails is left out and the trace says so; only a failing store is an 
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,48 +17,22 @@ from memhybrid import budget, diversity, fusion, neighbours
 from memhybrid.errors import DegradedError, StoreError
 from memhybrid.identity import is_identity_query
 from memhybrid.indexes.partition import View
+from memhybrid.journal import Journal
 from memhybrid.profiles import Profile
 from memhybrid.protocols import Float64, TokenVectors
 from memhybrid.query import embed_queries, features
-from memhybrid.records import Dropped, Hit, SearchResult, SignalDetail, Trace
+from memhybrid.records import Dropped, Hit, SearchResult, Trace
 from memhybrid.rerank import rerank, skip_reason
-from memhybrid.scope import Filter
+from memhybrid.scored import Scored, as_hits
 from memhybrid.signals.context import QueryFeatures, Request, SignalContext
 from memhybrid.signals.range import inside
 from memhybrid.sources import recall
 from memhybrid.store import Store
 from memhybrid.sync import Syncer
+from memhybrid.validity import valid_filter
 
 LISTED_DROPS = 100
 LISTED_RUNNERS_UP = 10
-
-
-@dataclass
-class Journal:
-    """What the trace will say: timings, degradations, notes, drops."""
-
-    started: float = field(default_factory=time.perf_counter)
-    timings: dict[str, float] = field(default_factory=dict)
-    degraded: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    dropped: list[Dropped] = field(default_factory=list)
-    failed_parts: set[str] = field(default_factory=set)
-    _last: float = field(default_factory=time.perf_counter)
-
-    def lap(self, stage: str) -> None:
-        """The time since the last lap belongs to this stage."""
-        now = time.perf_counter()
-        self.timings[stage] = self.timings.get(stage, 0.0) + (now - self._last) * 1000.0
-        self._last = now
-
-    def failed(self, part: str, error: Exception) -> None:
-        """A part raised and is left out."""
-        self.failed_parts.add(part)
-        self.degraded.append(f"{part}: {type(error).__name__}: {error}")
-
-    def elapsed(self) -> float:
-        """Seconds since the search began."""
-        return time.perf_counter() - self.started
 
 
 class Searcher:
@@ -130,8 +102,8 @@ class Searcher:
         view = self._store.partitions.get(request.scope).view()
         query = features(self._store, request, *vector, view.lexical, journal.failed)
         if scan is not None and len(scan) == view.n:
-            query = _with_scan(query, scan)
-        mask = view.mask(_with_validity(view, request, profile))
+            query = replace(query, scan=scan)
+        mask = view.mask(valid_filter(view, request, profile))
         context = SignalContext(view, np.empty(0, np.intp), query, request, profile, mask, self._store.ledger)
         context.shared["nearest"] = self._store.backend.nearest
         if profile.entity_vectors:
@@ -150,9 +122,10 @@ class Searcher:
         order = self._order(view, scored, profile)
         order, scores = self._rerank(view, request, profile, scored, order, journal)
         journal.lap("rerank")
-        order = self._diversify(view, request, profile, scored, order, scores, journal)
+        order, alike = diversity.diversify(view, scored.rows, order, scores, request.k, profile)
+        journal.dropped.extend(alike)
         chosen = self._choose(view, request, profile, scored, order, scores, journal)
-        hits = _hits(view, scored, chosen, brought)
+        hits = as_hits(view, scored, chosen, brought)
         self._record_usage(request, profile, hits, journal)
         journal.lap("finish")
         return SearchResult(request.query, hits, self._trace(request, profile, query, brought, scored, journal))
@@ -337,26 +310,6 @@ class Searcher:
         # Equal blends keep the first stage's order; the reranked stay ahead of the rest.
         return sorted(head, key=lambda i: (-scores[i], place[i])) + order[profile.rerank_top :], scores
 
-    @staticmethod
-    def _diversify(
-        view: View,
-        request: Request,
-        profile: Profile,
-        scored: Scored,
-        order: list[int],
-        scores: Float64,
-        journal: Journal,
-    ) -> list[int]:
-        """Near-duplicates out and different ones forward, where the profile asks for it."""
-        if profile.collapse_from is not None:
-            order, alike = diversity.collapse(view, scored.rows, order, profile.collapse_from)
-            journal.dropped.extend(
-                Dropped(view.id(int(scored.rows[i])), float(scores[i]), "near-duplicate") for i in alike[:LISTED_DROPS]
-            )
-        if profile.mmr_lambda is not None:
-            order = diversity.mmr(view, scored.rows, order, scores, request.k, profile.mmr_lambda)
-        return order
-
     def _choose(
         self,
         view: View,
@@ -430,121 +383,3 @@ class Searcher:
             dropped=tuple(journal.dropped),
             timings_ms={**journal.timings, "total": journal.elapsed() * 1000.0},
         )
-
-
-def _hits(
-    view: View, scored: Scored, chosen: Sequence[tuple[int, float]], brought: Mapping[str, NDArray[np.intp]]
-) -> tuple[Hit, ...]:
-    """The chosen positions as hits, in plain Python values."""
-    positions = [position for position, _ in chosen]
-    rows = scored.rows[positions]
-    found_by = {name.removesuffix("_covered"): np.isin(rows, found).tolist() for name, found in brought.items()}
-    fused = scored.fused
-    columns = {
-        name: (
-            values[positions].tolist(),
-            scored.raw[name][positions].tolist(),
-            fused.weights[name][positions].tolist(),
-            fused.contributions[name][positions].tolist(),
-        )
-        for name, values in scored.values.items()
-    }
-    adjusted = {name: values[positions].tolist() for name, values in fused.adjustments.items()}
-    hits: list[Hit] = []
-    for i, (row, (_, score)) in enumerate(zip(rows.tolist(), chosen, strict=True)):
-        signals: dict[str, float | None] = {}
-        details: dict[str, SignalDetail] = {}
-        for name, (values, raw, weights, contributions) in columns.items():
-            value = values[i]
-            if math.isnan(value):
-                signals[name] = None
-                continue
-            signals[name] = value
-            details[name] = SignalDetail(
-                raw[i] if math.isfinite(raw[i]) else value, value, weights[i], contributions[i]
-            )
-        sources = tuple(name for name, flags in found_by.items() if flags[i]) or ("context",)
-        extra = {name: values[i] for name, values in adjusted.items() if values[i] != 0}
-        hits.append(Hit(view.memory(row), score, signals, details, sources, extra))
-    return tuple(hits)
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Candidates with their signals and fused scores, all in the same order."""
-
-    rows: NDArray[np.intp]
-    values: dict[str, Float64]
-    raw: dict[str, Float64]
-    fused: fusion.Fused
-
-    def only(self, keep: NDArray[np.bool_]) -> Scored:
-        """Those that are kept."""
-        fused = self.fused
-
-        def cut(arrays: Mapping[str, Float64]) -> dict[str, Float64]:
-            return {name: values[keep] for name, values in arrays.items()}
-
-        return Scored(
-            self.rows[keep],
-            cut(self.values),
-            cut(self.raw),
-            fusion.Fused(
-                fused.scores[keep],
-                cut(fused.contributions),
-                cut(fused.weights),
-                cut(fused.adjustments),
-                fused.max_possible,
-            ),
-        )
-
-    def joined(self, other: Scored) -> Scored:
-        """Both, where a memory's score does not depend on the others."""
-
-        def both(one: Mapping[str, Float64], two: Mapping[str, Float64]) -> dict[str, Float64]:
-            return {name: np.concatenate([values, two[name]]) for name, values in one.items()}
-
-        mine, theirs = self.fused, other.fused
-        return Scored(
-            np.concatenate([self.rows, other.rows]),
-            both(self.values, other.values),
-            both(self.raw, other.raw),
-            fusion.Fused(
-                np.concatenate([mine.scores, theirs.scores]),
-                both(mine.contributions, theirs.contributions),
-                both(mine.weights, theirs.weights),
-                both(mine.adjustments, theirs.adjustments),
-                mine.max_possible,
-            ),
-        )
-
-    def lifted(self, gained: Float64) -> Scored:
-        """With what each gains from its neighbours."""
-        fused = self.fused
-        return Scored(
-            self.rows,
-            self.values,
-            self.raw,
-            fusion.Fused(
-                np.minimum(fused.scores + gained, 1.0),
-                fused.contributions,
-                fused.weights,
-                {**fused.adjustments, "context": gained},
-                fused.max_possible,
-            ),
-        )
-
-
-def _with_scan(query: QueryFeatures, scan: NDArray[np.float32]) -> QueryFeatures:
-    from dataclasses import replace
-
-    return replace(query, scan=scan)
-
-
-def _with_validity(view: View, request: Request, profile: Profile) -> Filter | None:
-    """The caller's filter, and, unless outdated memories are asked for, that a memory has neither expired nor been superseded."""
-    from memhybrid.validity import still_valid
-
-    if request.include_outdated or not profile.exclude_outdated:
-        return request.where
-    return still_valid(view.partition.metadata, profile.fields, request.now, request.where)

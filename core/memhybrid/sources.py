@@ -91,9 +91,10 @@ def entity(context: SignalContext, n: int) -> Rows:
 
 
 def importance(context: SignalContext, n: int) -> Rows:  # noqa: ARG001 - how many is fixed by the request, not by the pool
-    """The max(k, 10) most important memories, whatever the query."""
+    """The max(k, 10) most important memories, whatever the query; an importance that is not known counts as the middle."""
     living = context.view.living() if context.mask is None else np.flatnonzero(context.mask)
     values = context.view.partition.metadata.floats(context.field_name("importance"), living, read_importance)
+    values = np.where(np.isnan(values), 0.5 * context.profile.importance_scale, values)
     most = max(context.request.k, 10)
     rows = living[best_rows(values, most, None, tolerance=0.0)]
     kept = values[np.searchsorted(living, rows)]

@@ -88,7 +88,9 @@ def _read(path: Path) -> tuple[list[Memory], dict[str, UsageEntry]]:
             data = json.loads(line)
             if number == 1:
                 if data.get("format") != FORMAT or data.get("version") != VERSION:
-                    raise InputError(f"{path}: not an export that this version can read (its first line says {line[:80]!r})")
+                    raise InputError(
+                        f"{path}: not an export that this version can read (its first line says {line[:80]!r})"
+                    )
                 continue
             memories.append(Memory(data["id"], data["text"], data["metadata"], data["embedding"]))
             if "usage" in data:

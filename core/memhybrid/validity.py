@@ -14,7 +14,9 @@ from memhybrid.times import parse_time
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from memhybrid.profiles import FieldMap
+    from memhybrid.indexes.partition import View
+    from memhybrid.profiles import FieldMap, Profile
+    from memhybrid.signals.context import Request
 
 
 class _Within(Leaf):
@@ -58,3 +60,10 @@ def is_valid(metadata: Mapping[str, Any], fields: FieldMap, now: float) -> bool:
     return all(_within(key, now).matches(metadata) for key in (fields.expires_at, fields.valid_to)) and _not_superseded(
         fields.superseded_by
     ).matches(metadata)
+
+
+def valid_filter(view: View, request: Request, profile: Profile) -> Filter | None:
+    """The caller's filter, and, unless outdated memories are asked for, that a memory has neither expired nor been superseded."""
+    if request.include_outdated or not profile.exclude_outdated:
+        return request.where
+    return still_valid(view.partition.metadata, profile.fields, request.now, request.where)

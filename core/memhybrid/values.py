@@ -128,7 +128,9 @@ def clean_vector(vector: Any, owner: str, dimension: int | None) -> NDArray[np.f
     if not np.isfinite(array).all():
         raise InputError(f"{owner}: the embedding has NaN or infinite numbers, or numbers beyond 32 bits")
     if float(np.linalg.norm(array.astype(np.float64))) > LONGEST_VECTOR:
-        raise InputError(f"{owner}: the embedding is longer than {LONGEST_VECTOR:g}, at which Chroma loses its direction")
+        raise InputError(
+            f"{owner}: the embedding is longer than {LONGEST_VECTOR:g}, at which Chroma loses its direction"
+        )
     if dimension is not None and array.size != dimension:
         raise InputError(f"{owner}: the embedding has {array.size} dimensions, this store has {dimension}")
     return array
@@ -169,6 +171,15 @@ def content_hash(text: str, metadata: Mapping[str, Any]) -> bytes:
         b"\x00" + json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
     )
     return digest.digest()
+
+
+def is_long_float(value: Any) -> bool:
+    """Whether a value is, or has, a float that Chroma may round: of more than fifteen digits, very large or very small."""
+    if isinstance(value, list):
+        return any(is_long_float(item) for item in value)
+    if not isinstance(value, float) or value == 0:
+        return False
+    return not 1e-4 <= abs(value) < 1e15 or float(f"{value:.15g}") != value
 
 
 def positive(value: Any, name: str, *, most: int = 1_000_000) -> int:

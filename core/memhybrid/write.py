@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -22,7 +22,15 @@ from memhybrid.state.sidecar import CachedMemory
 from memhybrid.store import Store
 from memhybrid.sync import Syncer
 from memhybrid.times import parse_time
-from memhybrid.values import as_memories, clean_id, clean_metadata, clean_text, clean_vector, content_hash
+from memhybrid.values import (
+    as_memories,
+    clean_id,
+    clean_metadata,
+    clean_text,
+    clean_vector,
+    content_hash,
+    is_long_float,
+)
 
 CHUNK = 2_000
 EMBED_BATCH = 256
@@ -79,7 +87,9 @@ class Writer:
             for key in self._store.scopes.keys:
                 # Made storable, two names of tenants could become one.
                 if isinstance(cleaned.get(key), str) and cleaned[key] != memory.metadata[key]:
-                    raise ScopeError(f"{owner}: metadata {key!r} is {memory.metadata[key]!r}, which cannot name a tenant")
+                    raise ScopeError(
+                        f"{owner}: metadata {key!r} is {memory.metadata[key]!r}, which cannot name a tenant"
+                    )
             metadata = self._scoped_metadata(cleaned, scope, owner)
             given = (
                 None if memory.embedding is None else clean_vector(memory.embedding, f"{owner}: embedding", dimension)
@@ -176,7 +186,11 @@ class Writer:
         except Exception as error:
             raise _embedder_failed(error) from error
         dimension = self._store.sidecar.dimension
-        if vectors.ndim != 2 or vectors.shape[0] != len(texts) or (dimension is not None and vectors.shape[1] != dimension):
+        if (
+            vectors.ndim != 2
+            or vectors.shape[0] != len(texts)
+            or (dimension is not None and vectors.shape[1] != dimension)
+        ):
             raise EmbedderError(
                 f"the embedder gave shape {vectors.shape} for {len(texts)} texts; this store has {dimension} dimensions"
             )
@@ -230,11 +244,22 @@ class Writer:
                 self._recover([r.id for r in records])
                 now = store.sidecar.hashes_of([m.id for m in cached])
                 raise _with_written(error, [*written, *(m.id for m in cached if now.get(m.id) == m.hash)]) from error
-            self._settle(cached, [], len(records))
+            self._settle(self._as_stored(cached), [], len(records))
         except BaseException:
             self._syncer.doubt()
             raise
         written.extend(r.id for r in records)
+
+    def _as_stored(self, cached: list[CachedMemory]) -> list[CachedMemory]:
+        """With metadata as Chroma keeps it: a float of more than fifteen digits may come back with another last bit."""
+        inexact = [m.id for m in cached if any(is_long_float(v) for v in m.metadata.values())]
+        if not inexact:
+            return cached
+        stored = {r.id: r.metadata for r in self._store.backend.get(inexact, vectors=False)}
+        return [
+            replace(m, metadata=stored[m.id], hash=content_hash(m.text, stored[m.id])) if m.id in stored else m
+            for m in cached
+        ]
 
     def _settle(self, cached: list[CachedMemory], gone: list[str], operations: int) -> None:
         """Cache and indexes; then the change token, unless somebody else wrote since the last one."""

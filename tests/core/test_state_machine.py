@@ -28,7 +28,7 @@ texts = st.one_of(
 values = st.one_of(
     st.sampled_from(["x", "y", ""]),
     st.integers(-(2**63), 2**63 - 1),
-    st.floats(allow_nan=False, allow_infinity=False, width=32),
+    st.integers(-(10**9), 10**9).map(lambda n: n / 1000),  # Chroma rounds longer floats, see test_values
     st.booleans(),
     st.lists(st.sampled_from(["p", "q"]), min_size=1, max_size=2),
 )

@@ -86,14 +86,22 @@ def run(folder: Path, kills: int, seed: int, *, longest: float = 1.5) -> Tally:
         open_ids = set(pending.get("put", {})) | set(pending.get("ids", []))
         for identifier in {*texts, *found["texts"]}:
             if identifier not in open_ids and texts.get(identifier) != found["texts"].get(identifier):
-                tally.wrong.append(f"kill {round_}: {identifier}: acknowledged {texts.get(identifier)!r}, found {found['texts'].get(identifier)!r}")
+                tally.wrong.append(
+                    f"kill {round_}: {identifier}: acknowledged {texts.get(identifier)!r}, found {found['texts'].get(identifier)!r}"
+                )
         for identifier in open_ids:
-            allowed = {texts.get(identifier), pending.get("put", {}).get(identifier), None if pending["begin"] == "delete" else texts.get(identifier)}
+            allowed = {
+                texts.get(identifier),
+                pending.get("put", {}).get(identifier),
+                None if pending["begin"] == "delete" else texts.get(identifier),
+            }
             if found["texts"].get(identifier) not in allowed:
                 tally.wrong.append(f"kill {round_}: {identifier}: half written: {found['texts'].get(identifier)!r}")
         for identifier, count in used.items():
             if identifier not in open_ids and found["usage"].get(identifier, 0) < count:
-                tally.wrong.append(f"kill {round_}: {identifier}: counted {count}, found {found['usage'].get(identifier, 0)}")
+                tally.wrong.append(
+                    f"kill {round_}: {identifier}: counted {count}, found {found['usage'].get(identifier, 0)}"
+                )
         tally.wrong.extend(f"kill {round_}: {p}" for p in found["problems"])
         tally.wrong.extend(f"kill {round_}: {i} is not found by its own text" for i in found["unsearchable"])
         texts = dict(found["texts"])

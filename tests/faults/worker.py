@@ -1,7 +1,7 @@
 """A process that is killed: writes at random and says on its output what was begun and what was acknowledged.
 
-    python worker.py write FOLDER SEED     one JSON line for each step, until it is killed
-    python worker.py check FOLDER          what is there after reopening, as one JSON object; recovers where Chroma is damaged
+python worker.py write FOLDER SEED     one JSON line for each step, until it is killed
+python worker.py check FOLDER          what is there after reopening, as one JSON object; recovers where Chroma is damaged
 """
 
 from __future__ import annotations

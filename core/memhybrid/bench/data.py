@@ -10,7 +10,28 @@ from memhybrid.protocols import Fingerprint, Float32
 from memhybrid.records import Memory
 
 VOCABULARY = 30_000
-_SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe", "qui", "ro", "su", "ta", "ve", "wi", "xo", "zu")
+_SYLLABLES = (
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "ha",
+    "je",
+    "ki",
+    "lo",
+    "mu",
+    "na",
+    "pe",
+    "qui",
+    "ro",
+    "su",
+    "ta",
+    "ve",
+    "wi",
+    "xo",
+    "zu",
+)
 
 
 def _word(number: int) -> str:
@@ -58,7 +79,9 @@ def make_corpus(size: int, tenants: int, *, dimension: int = 384, seed: int = 7)
     drawn = words[rng.choice(VOCABULARY, size=int(lengths.sum()), p=weights / weights.sum())]
     texts = [" ".join(part) for part in np.split(drawn, np.cumsum(lengths)[:-1])]
     topics = rng.normal(size=(max(size // 200, 10), dimension)).astype(np.float32)
-    vectors = topics[rng.integers(0, len(topics), size)] + rng.normal(scale=0.8, size=(size, dimension)).astype(np.float32)
+    vectors = topics[rng.integers(0, len(topics), size)] + rng.normal(scale=0.8, size=(size, dimension)).astype(
+        np.float32
+    )
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     owner = rng.integers(0, tenants, size)
     seen = np.zeros(tenants, dtype=int)

@@ -87,7 +87,9 @@ def median_ms(calls: Sequence[Callable[[], object]], *, warm: int = 3) -> float:
     return float(np.median(times)) * 1000.0
 
 
-def run_bench(size: int = 20_000, tenants: int = 20, *, say: Say = print, peers: bool = True, folder: Path | None = None) -> BenchReport:
+def run_bench(
+    size: int = 20_000, tenants: int = 20, *, say: Say = print, peers: bool = True, folder: Path | None = None
+) -> BenchReport:
     """All measurements for a corpus of `size` memories of `tenants` tenants, in a temporary folder."""
     report = BenchReport(size, tenants)
     corpus = make_corpus(size, tenants)
@@ -125,9 +127,10 @@ def run_bench(size: int = 20_000, tenants: int = 20, *, say: Say = print, peers:
 
 def _chroma(folder: Path, corpus: Corpus, report: BenchReport, say: Say) -> tuple[Any, Any]:
     import chromadb
+    from chromadb.config import Settings
 
     say("Chroma alone: bulk load")
-    client = chromadb.PersistentClient(str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
     collection = client.create_collection("peer", embedding_function=None, configuration={"hnsw": {"space": "cosine"}})
     started = time.perf_counter()
     for s in range(0, len(corpus.texts), BATCH):
@@ -143,7 +146,13 @@ def _chroma(folder: Path, corpus: Corpus, report: BenchReport, say: Say) -> tupl
 
 
 def _scoped(
-    folder: Path, corpus: Corpus, questions: list[Question], embedder: Any, collection: Any, report: BenchReport, say: Say
+    folder: Path,
+    corpus: Corpus,
+    questions: list[Question],
+    embedder: Any,
+    collection: Any,
+    report: BenchReport,
+    say: Say,
 ) -> None:
     say("memhybrid, one scope a tenant: bulk load")
     options: dict[str, Any] = {"embedder": embedder, "scope_key": "user_id", "analyzer": "fast"}
@@ -160,7 +169,9 @@ def _scoped(
         return lambda: view.search(question.text, 10)
 
     def filtered(question: Question) -> Callable[[], object]:
-        return lambda: collection.query(query_embeddings=[question.vector], n_results=POOL, where={"user_id": question.tenant})
+        return lambda: collection.query(
+            query_embeddings=[question.vector], n_results=POOL, where={"user_id": question.tenant}
+        )
 
     for question in questions:
         search(question)()
@@ -209,7 +220,13 @@ def _single_writes(memory: HybridMemory, corpus: Corpus, collection: Any, report
 
 
 def _unscoped(
-    folder: Path, corpus: Corpus, questions: list[Question], embedder: Any, collection: Any, report: BenchReport, say: Say
+    folder: Path,
+    corpus: Corpus,
+    questions: list[Question],
+    embedder: Any,
+    collection: Any,
+    report: BenchReport,
+    say: Say,
 ) -> None:
     say("memhybrid without scopes, on Chroma's own collection")
     options: dict[str, Any] = {"embedder": embedder, "analyzer": "fast", "state_path": folder}
@@ -254,7 +271,6 @@ def _keywords(corpus: Corpus, questions: list[Question], report: BenchReport, sa
     report.medians_ms["rank_bm25"] = median_ms(
         [lambda q=q: np.argsort(-okapi.get_scores(q.text.split()))[:POOL] for q in questions[:SLOW_QUESTIONS]], warm=1
     )
-    del okapi
     if not peers:
         return
     try:
@@ -296,7 +312,13 @@ def _tantivy(corpus: Corpus, questions: list[Question]) -> float:
 
 
 def _frameworks(
-    corpus: Corpus, questions: list[Question], embedder: Any, client: Any, collection: Any, report: BenchReport, say: Say
+    corpus: Corpus,
+    questions: list[Question],
+    embedder: Any,
+    client: Any,
+    collection: Any,
+    report: BenchReport,
+    say: Say,
 ) -> None:
     try:
         from memhybrid.evaluate.bench_peers import ensemble, query_fusion

@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
 
         console = Console()
         with console.status("making memories") as status:
-            report = run_bench(size, tenants, say=lambda text: status.update(text), peers=peers)
+            report = run_bench(size, tenants, say=status.update, peers=peers)
         table = Table(title=f"{size:,} memories, {tenants} tenants: ratios (below 1: faster than the peer)")
         table.add_column("what")
         table.add_column("ratio", justify="right")

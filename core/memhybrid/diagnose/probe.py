@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memhybrid.journal import Journal
 from memhybrid.memory import MemoryView
 from memhybrid.protocols import Embedder, Fingerprint, Float32, Float64, TokenEmbedder, TokenVectors
-from memhybrid.search import Journal, Scored, Searcher
+from memhybrid.scored import Scored
+from memhybrid.search import Searcher
 from memhybrid.signals.usage import DAY, usage_value
 from memhybrid.state.ledger import Ledger
 from memhybrid.validity import still_valid

@@ -49,7 +49,9 @@ class _GivenLlama(BaseEmbedding):
 
 def ensemble(texts: Sequence[str], client: Any, collection: str, embedder: Any) -> Callable[[str], Any]:
     """LangChain's EnsembleRetriever of BM25Retriever and Chroma."""
-    words = BM25Retriever.from_documents([Document(page_content=t, metadata={"_id": f"m{i}"}) for i, t in enumerate(texts)], k=LEG)
+    words = BM25Retriever.from_documents(
+        [Document(page_content=t, metadata={"_id": f"m{i}"}) for i, t in enumerate(texts)], k=LEG
+    )
     store = Chroma(collection_name=collection, client=client, embedding_function=_Given(embedder))
     both = EnsembleRetriever(retrievers=[words, store.as_retriever(search_kwargs={"k": LEG})], weights=[0.5, 0.5])
     return both.invoke
@@ -62,7 +64,10 @@ def query_fusion(texts: Sequence[str], collection: Any, embedder: Any) -> Callab
     )
     nodes = [TextNode(id_=f"m{i}", text=t) for i, t in enumerate(texts)]
     both = QueryFusionRetriever(
-        [index.as_retriever(similarity_top_k=LEG), LlamaBM25Retriever.from_defaults(nodes=nodes, similarity_top_k=LEG)],
+        [
+            index.as_retriever(similarity_top_k=LEG),
+            LlamaBM25Retriever.from_defaults(nodes=list(nodes), similarity_top_k=LEG),
+        ],
         llm=MockLLM(),
         mode=FUSION_MODES.RECIPROCAL_RANK,
         num_queries=1,

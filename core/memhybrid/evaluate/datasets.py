@@ -93,7 +93,9 @@ def _grades(path: Path) -> dict[str, dict[str, int]]:
                 try:
                     query, memory, grade = row[0], row[1], int(row[2])
                 except (IndexError, ValueError) as error:
-                    raise InputError(f"{path}: line {number} is not query, memory and a whole grade between tabs") from error
+                    raise InputError(
+                        f"{path}: line {number} is not query, memory and a whole grade between tabs"
+                    ) from error
                 if grade > 0:
                     out.setdefault(query, {})[memory] = grade
     except OSError as error:

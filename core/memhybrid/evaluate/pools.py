@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from memhybrid import fusion, neighbours
 from memhybrid.errors import ConfigError, DegradedError
 from memhybrid.evaluate.datasets import USER_KEY, Dataset, Query
+from memhybrid.journal import Journal
 from memhybrid.memory import HybridMemory
 from memhybrid.profiles import Profile
 from memhybrid.protocols import Float64
 from memhybrid.query import embed_queries, features
-from memhybrid.search import Journal
 from memhybrid.signals.context import SignalContext
 
 K = 10

@@ -113,6 +113,7 @@ class Partition:
         self.entities = EntityIndex()
         self.vectors = None if dimension is None else VectorRows(dimension, source)
         self.covered = Growable(np.bool_, fill=False)
+        self.questions = Growable(np.bool_, fill=False)
         self.tokens: list[bytes | None] = []
         self.sessions: dict[Any, Any] = {}
         self.entity_vectors: dict[str, NDArray[np.float32]] | None = None
@@ -184,6 +185,7 @@ class Partition:
                 self.entities.add(row, entities)
             self._text_bytes += 2 * 60 + len(identifier) + len(text) + (len(tokens) + 33 if tokens else 0)
             self.covered.set(row, covered)
+            self.questions.set(row, text.rstrip()[-1:] in ("?", "？"))
         if self.vectors is not None and matrix is not None:
             self.vectors.append(start, matrix, slots)
         self.lexical.add_packed(range(start, start + len(memories)), packed)

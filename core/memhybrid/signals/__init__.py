@@ -9,6 +9,7 @@ from memhybrid.signals.bm25 import CalibratedBm25, RawBm25, SigmoidBm25
 from memhybrid.signals.context import QueryFeatures, Request, SignalContext
 from memhybrid.signals.date import DateNearness
 from memhybrid.signals.entity import EntityBoost
+from memhybrid.signals.identifier import IdentifierMatch, NamedEntity
 from memhybrid.signals.importance import Importance
 from memhybrid.signals.late import LateInteraction
 from memhybrid.signals.lexical import LexicalShare
@@ -25,6 +26,8 @@ REGISTRY: dict[str, Callable[[], Signal]] = {
     "bm25_sigmoid": SigmoidBm25,
     "bm25_calibrated": CalibratedBm25,
     "entity": EntityBoost,
+    "entity_named": NamedEntity,
+    "identifier": IdentifierMatch,
     "date": DateNearness,
     "late": LateInteraction,
     "lexical": LexicalShare,

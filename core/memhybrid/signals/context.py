@@ -61,6 +61,7 @@ class QueryFeatures:
     covered: bool
     tokens: QueryTokens | None = None
     dates: tuple[DateMention, ...] = ()
+    identifiers: tuple[str, ...] = ()
     scan: Float32 | None = None
 
 

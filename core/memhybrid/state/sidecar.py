@@ -146,7 +146,9 @@ class Sidecar:
         if self.folder is None or not self.writable:
             return True
         with self._guard():
-            pages, size = (int(self._db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
+            pages, size = (
+                int(self._db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size")
+            )
             log = self.folder / "cache.sqlite3-wal"
             logged = log.exists() and log.stat().st_size > 0
             if not logged and (self.folder / "cache.sqlite3").stat().st_size < pages * size:

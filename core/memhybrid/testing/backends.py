@@ -12,7 +12,7 @@ from memhybrid.records import StoredRecord
 def record(identifier: str, text: str = "a text", *, seed: int = 0, **metadata: Any) -> StoredRecord:
     """A memory with a random unit vector of 8 dimensions."""
     vector = np.random.default_rng(seed).normal(size=8).astype(np.float32)
-    return StoredRecord(identifier, text, metadata, vector / np.linalg.norm(vector))
+    return StoredRecord(identifier, text, metadata, (vector / np.linalg.norm(vector)).astype(np.float32))
 
 
 class BackendContract:
@@ -65,8 +65,8 @@ class BackendContract:
         """Of a few vectors the nearest come in order of cosine, whatever the store's own distance is."""
         many = [record(f"r{i}", seed=i) for i in range(20)]
         backend.upsert(many, previous={})
-        query = record("q", seed=99).vector
-        expected = sorted(many, key=lambda r: -float(r.vector @ query))[:5]
+        query: Any = record("q", seed=99).vector
+        expected = sorted(many, key=lambda r: -float(np.dot(np.asarray(r.vector), query)))[:5]
         assert backend.nearest(query, 5) == [r.id for r in expected]
 
     def test_an_empty_store_answers(self, backend: Any) -> None:
