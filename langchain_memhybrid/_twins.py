@@ -20,13 +20,13 @@ class AsyncTwins(VectorStore, ABC):
     @override
     async def afrom_texts(cls, texts: Iterable[str], embedding: Any = None, *args: Any, **kwargs: Any) -> Self:
         """`from_texts` without blocking the event loop."""
-        return await in_thread(cls.from_texts, texts, embedding, *args, **kwargs)  # pyright: ignore[reportArgumentType]
+        return await in_thread(cls.from_texts, texts, embedding, *args, **kwargs)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
     @classmethod
     @override
     async def afrom_documents(cls, documents: Iterable[Document], embedding: Any = None, **kwargs: Any) -> Self:
         """`from_documents` without blocking the event loop."""
-        return await in_thread(cls.from_documents, documents, embedding, **kwargs)  # pyright: ignore[reportArgumentType]
+        return await in_thread(cls.from_documents, documents, embedding, **kwargs)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
     @override
     async def aadd_texts(self, texts: Iterable[str], *args: Any, **kwargs: Any) -> list[str]:
@@ -36,7 +36,7 @@ class AsyncTwins(VectorStore, ABC):
     @override
     async def aadd_documents(self, documents: Iterable[Document], **kwargs: Any) -> list[str]:
         """`add_documents` without blocking the event loop."""
-        return await in_thread(self.add_documents, documents, **kwargs)  # pyright: ignore[reportArgumentType]
+        return await in_thread(self.add_documents, documents, **kwargs)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
     @override
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:

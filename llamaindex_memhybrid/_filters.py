@@ -39,10 +39,11 @@ def to_where(filters: Any) -> dict[str, Any] | None:
     """
     if filters is None:
         return None
+    where: dict[str, Any]
     if isinstance(filters, MetadataFilters):
         where = _group(filters)
     elif isinstance(filters, Mapping):
-        where: dict[str, Any] = dict(filters)
+        where = dict(filters)
     else:
         raise FilterError(f"filters: expected MetadataFilters or a dict, got {type(filters).__name__}")
     return where if compile_filter(where, name="filters") is not None else None

@@ -100,7 +100,7 @@ class MemHybridRetriever(BaseRetriever):
         memory = HybridMemory.attach(
             collection, embedder=core_embedder(embed_model), scope_key=scope_key, state_path=state_path
         )
-        vector_store._collection = memory.collection  # pyright: ignore[reportAttributeAccessIssue] - it has one, see above
+        vector_store._collection = memory.collection  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
         return cls(memory, **options)
 
     @classmethod

@@ -13,7 +13,7 @@ FAILED = 2
 
 def main() -> None:
     """Run the command line and exit."""
-    warnings.showwarning = _note
+    warnings.showwarning = _note  # type: ignore[assignment]
     try:
         try:
             from memhybrid.commands.app import app

@@ -196,7 +196,7 @@ class Store:
 
     def sample(self, n: int) -> list[StoredRecord]:
         """A few stored memories with text and vector."""
-        page = next(iter(self.backend.pages()), [])
+        page: list[StoredRecord] = next(iter(self.backend.pages()), [])
         return [r for r in page if r.text.strip() and r.vector is not None][:n]
 
     def remember_embedder(self) -> None:

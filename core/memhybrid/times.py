@@ -40,6 +40,7 @@ def parse_time(value: Any) -> float | None:
 
 def _parse_iso(text: str) -> float | None:
     candidate = text[:-1] + "+00:00" if text[-1:] in ("Z", "z") else text
+    parsed: datetime | None
     try:
         parsed = datetime.fromisoformat(candidate)
     except ValueError:

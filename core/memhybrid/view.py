@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 WhereInput = Mapping[str, Any] | None
+Memories = list[Memory]
 
 
 class MemoryView:
@@ -319,7 +320,7 @@ class MemoryView:
         offset: int = 0,
         include_outdated: bool = True,
         now: datetime | float | None = None,
-    ) -> list[Memory]:
+    ) -> Memories:
         """Memories by filter, in the order in which they were added, or by a metadata key ("-created_at": descending).
 
         Memories without the key come last. Expired and superseded ones are listed unless include_outdated=False.
@@ -358,7 +359,7 @@ class MemoryView:
 
     # --- async twins -------------------------------------------------------------------------------------------------
 
-    async def aadd(self, memories: Any, *, progress: Progress | None = None) -> list[str]:
+    async def aadd(self, memories: Any, *, progress: Progress | None = None) -> Sequence[str]:
         """`add` without blocking the event loop."""
         return await in_thread(self.add, memories, progress=progress)
 
@@ -370,6 +371,6 @@ class MemoryView:
         """`delete` without blocking the event loop."""
         return await in_thread(self.delete, ids, where=where, all=all)
 
-    async def aget(self, ids: Any) -> list[Memory]:  # pyright: ignore[reportInvalidTypeForm] - `list` is a method here
+    async def aget(self, ids: Any) -> Memories:  # pyright: ignore[reportInvalidTypeForm] - `list` is a method here
         """`get` without blocking the event loop."""
         return await in_thread(self.get, ids)

@@ -53,7 +53,7 @@ def play(history: list, index: Bm25Index) -> dict[int, list[str]]:
 
 def by_definition(living: dict[int, list[str]], query: list[str], p: Bm25Params) -> dict[int, float]:
     """spec.md's Lucene form, and rank_bm25 for the others, term by term."""
-    rows = [r for r in living]
+    rows = list(living)
     corpus = [living[r] for r in rows]
     if not any(corpus):
         return {}

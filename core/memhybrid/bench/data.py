@@ -108,7 +108,7 @@ def make_questions(corpus: Corpus, n: int, *, seed: int = 11) -> list[Question]:
     for i in rng.integers(0, len(corpus.texts), n).tolist():
         terms = corpus.texts[i].split()
         chosen = rng.choice(terms, size=min(6, len(terms)), replace=False)
-        noise = rng.normal(scale=0.02, size=corpus.vectors.shape[1]).astype(np.float32)
+        noise = np.asarray(rng.normal(scale=0.02, size=corpus.vectors.shape[1]), dtype=np.float32)
         out.append(Question(" ".join(chosen), corpus.vectors[i] + noise, corpus.tenants[i]))
     return out
 

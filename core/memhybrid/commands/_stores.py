@@ -106,7 +106,7 @@ def opened_with(cache: Path) -> dict[str, Any]:
     if meta.get("analyzer") == FastAnalyzer().fingerprint:
         options["analyzer"] = "fast"
     if fingerprint is not None:
-        packaged = [LocalEmbedder, MultilingualEmbedder, lambda: HashEmbedder(fingerprint.dimension)]
+        packaged: list[Any] = [LocalEmbedder, MultilingualEmbedder, lambda: HashEmbedder(fingerprint.dimension)]
         fitting = (made for make in packaged if (made := make()).fingerprint == fingerprint)
         options["embedder"] = next(fitting, AsStored(fingerprint))
     return options

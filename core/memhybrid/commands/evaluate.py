@@ -64,6 +64,7 @@ def evaluate(
         check(plot)
     data = first(datasets.load_dataset(dataset_dir), limit)
     made_by = make_embedder(embedder)
+    value: Any
     if compare:
         from memhybrid.evaluate.compare import compare as run_all
 

@@ -10,7 +10,7 @@ from typing import Any
 from memhybrid.embedders import as_embedder
 from memhybrid.errors import MissingExtraError
 from memhybrid.evaluate.datasets import Dataset
-from memhybrid.evaluate.run import Evaluation, MemorySystem, build, evaluate
+from memhybrid.evaluate.run import Evaluation, MemorySystem, System, build, evaluate
 from memhybrid.evaluate.significance import holm, randomisation
 from memhybrid.evaluate.vectors import cached, warm
 from memhybrid.profiles import Profile, as_profile
@@ -65,7 +65,7 @@ def compare(
         if extra is not None and extra.name not in OURS:
             profiles.insert(-1, extra)
         ours = [MemorySystem(memory, p, scoped=dataset.scoped, name=_title(p)) for p in profiles]
-        systems = [ours[0], *others, *ours[1:]]
+        systems: list[System] = [ours[0], *others, *ours[1:]]
         found: list[Evaluation] = []
         try:
             for number, system in enumerate(systems, 1):

@@ -169,7 +169,8 @@ class ChromaBackend:
     def nearest(self, vector: Float32, n: int) -> list[str]:
         """Ids of about the n nearest rows by Chroma's own index and distance, best first. Deleted ones may be among them."""
         with chroma_errors("querying Chroma"):
-            got = self.collection.query(query_embeddings=[vector], n_results=n, include=["distances"])
+            embeddings: Any = [vector]
+            got = self.collection.query(query_embeddings=embeddings, n_results=n, include=["distances"])
         return list(got["ids"][0])
 
     def settle(self) -> None:

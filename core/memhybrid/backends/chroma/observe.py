@@ -32,7 +32,9 @@ def observe(collection: Any, touched: Touched) -> Any:
             super().upsert(ids, *args, **kwargs)
             touched(_listed(ids))
 
-        def delete(self, ids: Any = None, where: Any = None, where_document: Any = None, **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        def delete(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+            self, ids: Any = None, where: Any = None, where_document: Any = None, **kwargs: Any
+        ) -> Any:
             gone = _listed(ids) if ids is not None else []
             if where is not None or where_document is not None:
                 # Which rows a filter means is known only before they are gone.
