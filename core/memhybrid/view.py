@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 WhereInput = Mapping[str, Any] | None
 Memories = list[Memory]
+Ids = list[str]
 
 
 class MemoryView:
@@ -359,7 +360,7 @@ class MemoryView:
 
     # --- async twins -------------------------------------------------------------------------------------------------
 
-    async def aadd(self, memories: Any, *, progress: Progress | None = None) -> Sequence[str]:
+    async def aadd(self, memories: Any, *, progress: Progress | None = None) -> Ids:
         """`add` without blocking the event loop."""
         return await in_thread(self.add, memories, progress=progress)
 
