@@ -354,8 +354,14 @@ class Searcher:
         wanted = profile.record_usage if request.record_usage is None else request.record_usage
         if not wanted or not hits:
             return
+        ids = [hit.memory.id or "" for hit in hits]
         try:
-            self._store.ledger.record([hit.memory.id or "" for hit in hits], request.now)
+            self._store.ledger.record(ids, request.now)
+            # A delete that came in between has cleaned the ledger before we counted: nothing may point at what is gone.
+            row_of = self._store.partitions.get(request.scope).row_of
+            gone = [identifier for identifier in ids if identifier not in row_of]
+            if gone:
+                self._store.ledger.forget(gone)
         except StoreError as error:
             journal.failed("usage ledger", error)
 

@@ -56,7 +56,7 @@ def test_stored_memories_are_found_with_scores_signals_and_trace(u1: Client) -> 
     trace = answer.json()["trace"]
     assert trace["profile"] == "tipsy"
     assert trace["scope"] == {"user_id": "u1"}
-    assert trace["candidates"] == {"semantic": 2, "importance": 1}
+    assert trace["candidates"] == {"semantic": 2, "importance": 2}
 
 
 def test_every_parameter_of_the_seed_reaches_the_search(u1: Client, store: HybridMemory) -> None:
