@@ -434,7 +434,7 @@ def test_conditions_nest(memory: HybridMemory) -> None:
         "a = 1",
         [{"a": 1}],
     ],
-    ids=str,
+    ids=lambda where: str(where).partition(" object at")[0],
 )
 def test_what_cannot_be_understood_raises(memory: HybridMemory, where: Any) -> None:
     """Report 105: never ignored, in any call; the message begins with the argument."""
