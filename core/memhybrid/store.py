@@ -15,8 +15,8 @@ import numpy as np
 
 from memhybrid.embedded import embedded_text
 from memhybrid.errors import ConfigError, EmbedderError, StoreError
-from memhybrid.indexes.bm25 import PackedTerms
 from memhybrid.indexes.cache import Partitions
+from memhybrid.indexes.postings import PackedTerms
 from memhybrid.late import pack_tokens
 from memhybrid.protocols import Analysis, Analyzer, Embedder, Fingerprint, Float32, TokenEmbedder, WriteListener
 from memhybrid.records import StoredRecord, WriteEvent

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memhybrid.indexes.bm25 import Bm25Index, Bm25State, PackedTerms
+from memhybrid.indexes.bm25 import Bm25Index, Bm25State
 from memhybrid.indexes.entities import EntityIndex
 from memhybrid.indexes.growable import Growable
 from memhybrid.indexes.metadata import MetadataTable
+from memhybrid.indexes.postings import PackedTerms
 from memhybrid.indexes.rank_bm25 import RankBm25Index
 from memhybrid.indexes.vectors import RowSource, VectorRows
 from memhybrid.records import Memory

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memhybrid.indexes.bm25 import Bm25Index, Bm25Params, Bm25State, PackedTerms, best_of, term_hash
+from memhybrid.indexes.bm25 import Bm25Index, Bm25Params, Bm25State, best_of
+from memhybrid.indexes.postings import PackedTerms, term_hash
 from memhybrid.protocols import Float64
 
 

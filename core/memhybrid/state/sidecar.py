@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memhybrid.errors import StoreError
-from memhybrid.indexes.bm25 import PackedTerms
+from memhybrid.indexes.postings import PackedTerms
 from memhybrid.state.rowfile import FileRows, MemoryRows, Rows
 
 FORMAT = "1"
