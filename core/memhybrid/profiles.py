@@ -63,6 +63,7 @@ class Profile(BaseModel):
     pool_factor: int = Field(default=4, ge=1, le=1000)
     pool_min: int = Field(default=60, ge=1, le=10_000)
     pool_max: int = Field(default=1_000, ge=1, le=100_000)
+    pool_from_index: int | None = Field(default=None, ge=1)
     exhaustive_up_to: int = Field(default=0, ge=0)
     gate: float | None = Field(default=None, ge=-1, le=1)
     bm25_variant: Literal["lucene", "okapi", "plus", "l"] = "lucene"
@@ -308,6 +309,7 @@ class Profile(BaseModel):
             pool_factor=10,
             pool_min=150,
             pool_max=1_000,
+            pool_from_index=100,
             exhaustive_up_to=400,
             bm25_k1=1.5,
             bm25_b=0.6,
@@ -319,7 +321,7 @@ class Profile(BaseModel):
     def best(cls) -> Profile:
         """`balanced` with more candidates: slower, a little better."""
         return cls.balanced().replace(
-            name="best", pool_min=500, pool_max=2_000, exhaustive_up_to=5_000, context_expand=200
+            name="best", pool_min=500, pool_max=2_000, pool_from_index=None, exhaustive_up_to=5_000, context_expand=200
         )
 
 

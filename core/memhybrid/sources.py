@@ -23,7 +23,6 @@ NONE: Rows = np.empty(0, np.intp)
 _GATHER_UP_TO = 20_000
 """Allowed rows up to which a filtered search of a large store reads their vectors instead of asking Chroma's index."""
 _OVERFETCH = 4
-_FROM_INDEX = 100
 
 
 def semantic(context: SignalContext, n: int) -> Rows:
@@ -41,8 +40,9 @@ def semantic(context: SignalContext, n: int) -> Rows:
     if allowed is not None and len(allowed) <= _GATHER_UP_TO:
         return _best(context, allowed, n)
     nearest: Nearest = context.shared["nearest"]
-    # 100 instead of 150 from the index cost .001 recall@10 and a third of its time; k results need more than k.
-    n = min(n, max(_FROM_INDEX, 2 * context.request.k))
+    if context.profile.pool_from_index is not None:
+        # Each further neighbour from the index costs time, and the keyword half brings candidates, too.
+        n = min(n, max(context.profile.pool_from_index, 2 * context.request.k))
     wanted = n if allowed is None or len(allowed) == view.count else min(_OVERFETCH * n, view.count)
     while True:
         rows = view.rows_of(nearest(query, min(wanted, view.count)))
