@@ -303,7 +303,6 @@ class Profile(BaseModel):
                 "late": 0.7,
                 "date": 0.2,
                 "identifier": 0.5,
-                "entity_named": 0.1,
             },
             fusion="renormalised",
             pool_factor=10,
