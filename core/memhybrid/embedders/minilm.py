@@ -20,7 +20,7 @@ from memhybrid.embedders._common import (
 )
 from memhybrid.errors import ConfigError, MissingExtraError
 from memhybrid.protocols import Fingerprint, Float32, TokenVectors
-from memhybrid.text.scripts import dominant_script
+from memhybrid.text.scripts import scripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,6 +45,9 @@ _BATCH: Final = 32
 _BATCH_TOKENS: Final = 1024
 _CLS: Final = 101
 _SEP: Final = 102
+
+DENSE = 3
+DENSE_SCRIPTS = frozenset(("han", "hiragana", "katakana", "hangul"))
 
 
 class _Window(NamedTuple):
@@ -127,8 +130,14 @@ class LocalEmbedder:
         return Fingerprint("all-MiniLM-L6-v2", DIMENSION, f"int8-{MODEL_SHA256[:8]}-w{WINDOW}")
 
     def covers(self, text: str) -> bool:
-        """Whether most letters are Latin, or there are none: on other scripts this model is worse than no vectors."""
-        return dominant_script(text) in (None, "latin")
+        """Whether most of the text is in Latin letters, or none is: on other scripts this model is worse than no vectors.
+
+        A Chinese, Japanese or Korean character counts as three letters, as it says about as much: a Chinese question about a
+        Latin name is a Chinese question.
+        """
+        counts = scripts(text)
+        latin = counts.pop("latin", 0)
+        return latin >= sum(n * (DENSE if script in DENSE_SCRIPTS else 1) for script, n in counts.items())
 
     def embed_documents(self, texts: Sequence[str]) -> Float32:
         """Vectors (n, 384), float32, of length 1; shape (384,) for a single str. Empty texts have a vector too."""
