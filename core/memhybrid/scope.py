@@ -17,6 +17,7 @@ An empty filter is no filter. There are no regular expressions, so no filter can
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from memhybrid.errors import FilterError, ScopeError
 from memhybrid.indexes.metadata import MetadataTable
-from memhybrid.times import parse_time
+from memhybrid.times import parse_time, plain_scalar
 
 Predicate = Callable[[Any], bool]
 MAX_DEPTH = 32
@@ -97,13 +98,15 @@ def _compile(where: Any, name: str, depth: int) -> Filter | None:
     parts: list[Filter] = []
     for key, condition in where.items():
         if not isinstance(key, str):
-            raise FilterError(f"{name}: keys are strings, got {key!r}")
+            raise FilterError(f"{name}: keys are strings, got {_shown(key)}")
         if key in ("$and", "$or", "$not"):
             node = _group(key, condition, name, depth)
             if node is not None:
                 parts.append(node)
         elif key.startswith("$"):
-            raise FilterError(f"{name}: unknown operator {key!r} at the top; use $and, $or, $not or a metadata key")
+            raise FilterError(
+                f"{name}: unknown operator {_shown(key)} at the top; use $and, $or, $not or a metadata key"
+            )
         else:
             parts.extend(_conditions(key, condition, name))
     if not parts:
@@ -114,7 +117,7 @@ def _compile(where: Any, name: str, depth: int) -> Filter | None:
 def _group(op: str, operands: Any, name: str, depth: int) -> Filter | None:
     if isinstance(operands, Mapping) and op == "$not":
         operands = [operands]
-    if not isinstance(operands, Sequence) or isinstance(operands, str):
+    if not isinstance(operands, Sequence) or isinstance(operands, _NO_LIST):
         raise FilterError(f"{name}: {op} takes a list of conditions, got {type(operands).__name__}")
     compiled = [_compile(operand, name, depth + 1) for operand in operands]
     if op == "$and":
@@ -131,56 +134,69 @@ def _conditions(key: str, condition: Any, name: str) -> list[Filter]:
     if not isinstance(condition, Mapping):
         return [_leaf(key, "$eq", condition, name)]
     if not condition:
-        raise FilterError(f"{name}: {key!r} has an empty condition; give a value or an operator such as {{'$gte': 1}}")
+        raise FilterError(
+            f"{name}: {_shown(key)} has an empty condition; give a value or an operator such as {{'$gte': 1}}"
+        )
     out: list[Filter] = []
     for op, operand in condition.items():
         if not isinstance(op, str) or not op.startswith("$"):
-            raise FilterError(f"{name}: {key!r} has the key {op!r} where an operator such as $eq belongs")
+            raise FilterError(f"{name}: {_shown(key)} has the key {_shown(op)} where an operator such as $eq belongs")
         out.append(_leaf(key, op, operand, name))
     return out
 
 
 def _plain(value: Any, where: str) -> Any:
     """A scalar operand as a plain Python value; datetimes and dates stay."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = plain_scalar(value)
     if isinstance(value, datetime | date | bool | int | str):
         return value
     if isinstance(value, float):
         if not np.isfinite(value):
             raise FilterError(f"{where}: {value!r} cannot be compared with anything")
         return value
-    raise FilterError(f"{where}: {type(value).__name__} is not a value that metadata can have ({value!r})")
+    raise FilterError(f"{where}: {type(value).__name__} is not a value that metadata can have ({_shown(value)})")
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 100
+
+
+def _shown(value: Any) -> str:
+    """A value for an error message: cut short, whatever it is."""
+    try:
+        return _REPR.repr(value)
+    except Exception:  # noqa: BLE001 - of a huge int, or an object with a repr that fails
+        return f"<{type(value).__name__}>"
 
 
 def _leaf(key: str, op: str, operand: Any, name: str) -> Leaf:
-    where = f"{name}: {key!r} {op}"
+    where = f"{name}: {_shown(key)} {op[:100]}"
     if op in ("$eq", "$ne"):
         value = _plain(operand, where)
         equal = _equal_to(value)
         return _make(key, op, value, equal if op == "$eq" else _negate(equal), absent=op == "$ne")
     if op in ("$in", "$nin"):
         values = _list(operand, where)
-        tests = [_equal_to(value) for value in values]
-        inside = _any_of(tests)
+        inside = _Operands(values).has
         return _make(key, op, values, inside if op == "$in" else _negate(inside), absent=op == "$nin")
     if op in _COMPARE:
-        return _make(key, op, _plain(operand, where), _comparison(op, operand, where), absent=False)
+        value = _plain(operand, where)
+        return _make(key, op, value, _comparison(op, value, where), absent=False)
     if op in ("$contains", "$not_contains"):
         value = _plain(operand, where)
         holds = _holds(_equal_to(value))
         return _make(key, op, value, holds if op == "$contains" else _negate(holds), absent=op == "$not_contains")
     if op in ("$any", "$all"):
         values = _list(operand, where)
-        tests = [_held_by(_equal_to(value)) for value in values]
-        return _make(key, op, values, _any_of(tests) if op == "$any" else _all_of(tests), absent=False)
+        wanted = _Operands(values)
+        return _make(key, op, values, wanted.any_held if op == "$any" else wanted.all_held, absent=False)
     if op in ("$text_match", "$text_match_insensitive"):
         if not isinstance(operand, str):
             raise FilterError(f"{where} takes a text, got {type(operand).__name__}")
         return _make(key, op, operand, _text_match(operand, fold=op.endswith("insensitive")), absent=False)
     if op == "$is_empty":
         if not isinstance(operand, bool):
-            raise FilterError(f"{where} takes True or False, got {operand!r}")
+            raise FilterError(f"{where} takes True or False, got {_shown(operand)}")
         empty: Predicate = _is_empty if operand else _negate(_is_empty)
         return _make(key, op, operand, empty, absent=operand)
     raise FilterError(
@@ -194,8 +210,12 @@ def _make(key: str, op: str, operand: Any, predicate: Predicate, *, absent: bool
     return Leaf(key, (op, typed), predicate, absent)
 
 
+_NO_LIST = (str, bytes, bytearray, memoryview)
+
+
 def _list(operand: Any, where: str) -> list[Any]:
-    if isinstance(operand, str | Mapping) or not isinstance(operand, Sequence | set | frozenset | np.ndarray):
+    many = isinstance(operand, Sequence | set | frozenset) or (isinstance(operand, np.ndarray) and operand.ndim > 0)
+    if not many or isinstance(operand, _NO_LIST):
         raise FilterError(f"{where} takes a list, got {type(operand).__name__}")
     return [_plain(item, where) for item in operand]
 
@@ -212,6 +232,42 @@ def _equal_to(operand: Any) -> Predicate:
     return lambda value: isinstance(value, str) and value == operand
 
 
+class _Operands:
+    """Several operands, of which a value is one: looked up instead of compared one by one, since lists of ids may be long."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.truths = frozenset(v for v in values if isinstance(v, bool))
+        # Python hashes and compares ints and floats exactly, as one kind.
+        self.numbers = frozenset(v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
+        self.texts = frozenset(v for v in values if isinstance(v, str))
+        self.moments = frozenset(parse_time(v) for v in values if isinstance(v, datetime | date))
+
+    def has(self, value: Any) -> bool:
+        """Whether a value that is no list is among them."""
+        if isinstance(value, bool):
+            return value in self.truths
+        if isinstance(value, list):
+            return False
+        if value in (self.texts if isinstance(value, str) else self.numbers):
+            return True
+        return bool(self.moments) and parse_time(value) in self.moments
+
+    def any_held(self, value: Any) -> bool:
+        """Whether a list has one of them, or a single value is one."""
+        return any(map(self.has, value)) if isinstance(value, list) else self.has(value)
+
+    def all_held(self, value: Any) -> bool:
+        """Whether a list has all of them, or a single value is all of them."""
+        values: list[Any] = value if isinstance(value, list) else [value]
+        there = _Operands(values)
+        return (
+            self.truths <= there.truths
+            and self.numbers <= there.numbers
+            and self.texts <= there.texts
+            and (not self.moments or self.moments <= {parse_time(v) for v in values})
+        )
+
+
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": lambda a, b: a > b,
     "$gte": lambda a, b: a >= b,
@@ -222,15 +278,13 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def _comparison(op: str, operand: Any, where: str) -> Predicate:
     compare = _COMPARE[op]
-    if isinstance(operand, np.generic):
-        operand = operand.item()
     if isinstance(operand, bool):
         raise FilterError(f"{where} takes a number or a time, got {operand!r}")
     if isinstance(operand, int | float):
         return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and compare(value, operand)
     moment = parse_time(operand)
     if moment is None:
-        raise FilterError(f"{where} takes a number, a datetime, a date or an ISO 8601 text, got {operand!r}")
+        raise FilterError(f"{where} takes a number, a datetime, a date or an ISO 8601 text, got {_shown(operand)}")
 
     def by_time(value: Any) -> bool:
         at = None if isinstance(value, list) else parse_time(value)
@@ -243,20 +297,8 @@ def _negate(predicate: Predicate) -> Predicate:
     return lambda value: not predicate(value)
 
 
-def _any_of(tests: Sequence[Predicate]) -> Predicate:
-    return lambda value: any(test(value) for test in tests)
-
-
-def _all_of(tests: Sequence[Predicate]) -> Predicate:
-    return lambda value: all(test(value) for test in tests)
-
-
 def _holds(equal: Predicate) -> Predicate:
     return lambda value: isinstance(value, list) and any(equal(item) for item in value)
-
-
-def _held_by(equal: Predicate) -> Predicate:
-    return lambda value: any(equal(item) for item in value) if isinstance(value, list) else equal(value)
 
 
 def _text_match(operand: str, *, fold: bool) -> Predicate:
@@ -326,7 +368,7 @@ class Scopes:
             if isinstance(value, np.generic):
                 value = value.item()
             if not is_tenant(value):
-                raise ScopeError(f"scope {key!r}: expected a non-empty string or an int, got {value!r}")
+                raise ScopeError(f"scope {key!r}: expected a non-empty string or an int, got {_shown(value)}")
             values.append(value)
         return self._dump(values)
 
@@ -346,17 +388,17 @@ def is_tenant(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
-def _equality(where: Mapping[str, Any], key: str) -> Any:
+def _equality(where: Mapping[str, Any], key: str, depth: int = 0) -> Any:
     """The value that a filter demands for a key at its top level or inside top-level $and; None if it demands none."""
     found = where.get(key)
     if isinstance(found, Mapping):
         found = found.get("$eq")
-    if found is None:
+    if found is None and depth < MAX_DEPTH:
         operands = where.get("$and")
-        if isinstance(operands, Sequence) and not isinstance(operands, str):
+        if isinstance(operands, Sequence) and not isinstance(operands, _NO_LIST):
             for operand in operands:
                 if isinstance(operand, Mapping):
-                    found = _equality(operand, key)
+                    found = _equality(operand, key, depth + 1)
                     if found is not None:
                         break
     return found

@@ -7,6 +7,8 @@ import re
 from datetime import date, datetime, timezone
 from typing import Any
 
+import numpy as np
+
 MILLISECONDS_FROM = 1e11
 """Epoch numbers from here up are milliseconds: as seconds they would lie after the year 5138."""
 EARLIEST = -62135596800.0  # 0001-01-01T00:00:00Z, the first
@@ -22,12 +24,15 @@ def parse_time(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, datetime):
-        aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        aware = value if value.utcoffset() is not None else value.replace(tzinfo=timezone.utc)
         return aware.timestamp()
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=timezone.utc).timestamp()
     if isinstance(value, int | float):
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
         if not math.isfinite(number):
             return None
         if abs(number) >= MILLISECONDS_FROM:
@@ -67,6 +72,15 @@ def _parse_lenient(text: str) -> datetime | None:
         )
     except ValueError:
         return None
+
+
+def plain_scalar(value: Any) -> Any:
+    """A numpy scalar as Python's own, a datetime64 as a datetime. What Python has no type for stays as it is, NaT and spans included."""
+    if isinstance(value, np.datetime64):
+        # Of nanoseconds, `item` would make a mere int.
+        made: Any = value.astype("datetime64[us]").item()
+        return made if isinstance(made, datetime) else value
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.timedelta64) else value
 
 
 def iso(moment: float) -> str:

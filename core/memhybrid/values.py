@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from memhybrid.errors import InputError, MetadataError
 from memhybrid.records import Memory
+from memhybrid.times import plain_scalar
 
 MAX_TEXT = 50_000_000
 LONGEST_VECTOR = 1e18
@@ -74,7 +75,7 @@ def clean_metadata(metadata: Any, owner: str) -> dict[str, Any]:
 def _clean_value(value: Any, where: str) -> Any:
     if isinstance(value, list | tuple | set | frozenset | np.ndarray):
         if isinstance(value, np.ndarray):
-            value = value.tolist() if value.ndim else [value.item()]
+            value = list(value) if value.ndim else [value[()]]
         items = [_clean_scalar(item, where) for item in value]
         kinds = {type(item) for item in items}
         if len(kinds) != 1:
@@ -89,8 +90,7 @@ def _clean_value(value: Any, where: str) -> Any:
 def _clean_scalar(value: Any, where: str) -> Any:
     if isinstance(value, Enum):
         value = value.value
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = plain_scalar(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if not -(2**63) <= value < 2**63:
             raise MetadataError(f"{where} is {value}: integers beyond 64 bits lose digits in Chroma; store it as text")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memhybrid import FilterError, HybridMemory, Memory
+from memhybrid import FilterError, HybridMemory, InputError, Memory
 from memhybrid.indexes.metadata import MetadataTable
 from memhybrid.scope import MAX_DEPTH, compile_filter
 from tests.conftest import make_memory
@@ -457,6 +457,74 @@ def test_depth_is_bounded() -> None:
         where = {"$not": [where]}
     with pytest.raises(FilterError, match="nested"):
         compile_filter(where)
+
+
+def test_a_filter_that_cannot_be_shown_is_still_refused(memory: HybridMemory) -> None:
+    """Found by fuzzing: values that nest too deep, or are too long, for a repr; the message stays short."""
+    nested: list[Any] = []
+    for _ in range(5_000):
+        nested = [nested]
+    for value in (
+        nested,
+        {"$eq": nested},
+        {"$in": [nested]},
+        {"$gt": "x" * 100_000},
+        [10**5_000],
+        {"$is_empty": nested},
+    ):
+        with pytest.raises(FilterError, match=r"^where") as caught:
+            memory.count({"a": value})
+        assert len(str(caught.value)) < 1_000
+
+
+def test_a_scope_is_looked_for_in_no_deeper_filter_than_is_taken() -> None:
+    """Found by fuzzing: an $and in an $and without end is refused, also where a scope is looked for in it."""
+    where: dict[str, Any] = {"u": "1"}
+    for _ in range(5_000):
+        where = {"$and": [where]}
+    with make_memory(scope_key="u") as memory, pytest.raises(InputError):
+        memory.count(where)
+
+
+@pytest.mark.parametrize("where", [{"a": {"$in": b"abc"}}, {"$and": b"ab"}, {"a": {"$any": bytearray(b"a")}}])
+def test_bytes_are_no_list_of_numbers(where: Any) -> None:
+    """Found by fuzzing: Python's bytes are a sequence of ints."""
+    with pytest.raises(FilterError, match=r"^where"):
+        compile_filter(where)
+
+
+def test_moments_of_numpy_are_moments(memory: HybridMemory) -> None:
+    """Found by fuzzing: of nanoseconds, numpy makes a mere int; stored, compared and equal as a time, and spans are refused."""
+    moment = np.datetime64("2024-08-20T12:00:00", "ns")
+    memory.add([Memory("a", "text", {"at": moment}), Memory("b", "text", {"at": np.array([moment])})])
+    assert memory.get("a")[0].metadata == {"at": MOMENT.isoformat()}
+    assert memory.get("b")[0].metadata == {"at": [MOMENT.isoformat()]}
+    assert memory.count({"at": {"$gte": moment, "$lt": moment + np.timedelta64(1, "s")}}) == 1
+    assert memory.count({"at": {"$eq": moment}}) == memory.count({"at": {"$in": [moment]}}) == 1
+    for value in (np.timedelta64(5, "ns"), np.datetime64("NaT"), np.datetime64("200000-01-01")):
+        with pytest.raises(FilterError):
+            memory.count({"at": value})
+        with pytest.raises(InputError):
+            memory.add(Memory("c", "text", {"at": value}))
+
+
+def test_an_array_of_no_dimensions_is_no_list() -> None:
+    """Found by fuzzing: it cannot be iterated over."""
+    with pytest.raises(FilterError, match="takes a list"):
+        compile_filter({"a": {"$in": np.array(5)}})
+
+
+def test_long_lists_are_looked_up() -> None:
+    """Twenty thousand operands against as many distinct values: one look-up a value, not one comparison a pair."""
+    table = MetadataTable()
+    rows = 20_000
+    for row in range(rows):
+        table.append(row, {"n": row, "s": f"id{row}"})
+    numbers: list[Any] = list(range(0, 2 * rows, 2))
+    for where in ({"n": {"$in": numbers}}, {"n": {"$any": numbers}}, {"s": {"$in": [f"id{n}" for n in numbers]}}):
+        compiled = compile_filter(where)
+        assert compiled is not None
+        assert compiled.mask(table, rows).tolist() == [row % 2 == 0 for row in range(rows)]
 
 
 def test_a_filter_applies_to_every_leg() -> None:
