@@ -63,6 +63,7 @@ class Syncer:
         self._store = store
         self._looked_at = 0.0
         self._ready = False
+        self._unsettled = False
         self._token: str | None = None
 
     @classmethod
@@ -82,6 +83,15 @@ class Syncer:
         store.check_open()
         if not self._ready:
             store.backend.settle()
+        elif self._unsettled:
+            # What is in the log of a Chroma that failed may come into effect yet. Until then searches go on with what they have.
+            try:
+                store.backend.settle()
+            except StoreError as error:
+                if strong:
+                    raise
+                return f"Chroma cannot be asked for changes now: {error}"
+        self._unsettled = False
         token = store.backend.change_token()
         if token is not None:
             if self._ready and token == self.known_token():
@@ -123,6 +133,7 @@ class Syncer:
 
     def doubt(self) -> None:
         """A write ended in the middle. Where no counter says so, everything is compared before the next search."""
+        self._unsettled = True
         if self._store.backend.change_token() is None:
             self._ready = False
 

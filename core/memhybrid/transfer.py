@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memhybrid.errors import InputError
-from memhybrid.records import Memory
+from memhybrid.records import Memory, StoredRecord
 from memhybrid.state.ledger import UsageEntry
 
 if TYPE_CHECKING:
@@ -25,12 +25,14 @@ Progress = Callable[[int, int], None]
 
 
 def export_store(memory: HybridMemory, path: str | Path) -> int:
-    """Write everything that the collection holds; how many memories that were. The file appears only when it is complete."""
+    """Write everything that the collection holds at one moment, writes wait; how many memories that were.
+
+    The file appears only when it is complete.
+    """
     store = memory.store
     memory.refresh()
     target = Path(path)
     unfinished = target.with_name(target.name + ".part")
-    usage = store.ledger.export()
     written = 0
     fingerprint = store.sidecar.get_meta("embedder")
     head = {
@@ -40,26 +42,33 @@ def export_store(memory: HybridMemory, path: str | Path) -> int:
         "scope_keys": list(store.scopes.keys),
     }
     try:
-        with unfinished.open("w", encoding="utf-8") as file:
+        with store.write_lock, unfinished.open("w", encoding="utf-8") as file:
+            usage = store.ledger.export()
             file.write(json.dumps(head, ensure_ascii=False) + "\n")
             for page in store.backend.pages():
                 for record in page:
-                    entry = usage.get(record.id)
-                    line: dict[str, Any] = {
-                        "id": record.id,
-                        "text": record.text,
-                        "metadata": dict(record.metadata),
-                        "embedding": None if record.vector is None else record.vector.tolist(),
-                    }
-                    if entry is not None:
-                        line["usage"] = {"count": entry.count, "last": entry.last}
-                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
-                    written += 1
+                    file.write(json.dumps(_line(record, usage.get(record.id)), ensure_ascii=False) + "\n")
+                written += len(page)
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         raise InputError(f"path: cannot write {target}: {error.strerror}") from error
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
     unfinished.replace(target)
     return written
+
+
+def _line(record: StoredRecord, entry: UsageEntry | None) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "id": record.id,
+        "text": record.text,
+        "metadata": dict(record.metadata),
+        "embedding": None if record.vector is None else record.vector.tolist(),
+    }
+    if entry is not None:
+        line["usage"] = {"count": entry.count, "last": entry.last}
+    return line
 
 
 def import_store(memory: HybridMemory, path: str | Path, progress: Progress | None = None) -> int:

@@ -243,8 +243,13 @@ class Writer:
                 # What of this chunk got through is found by reading back; earlier chunks are complete.
                 self._recover([r.id for r in records])
                 now = store.sidecar.hashes_of([m.id for m in cached])
-                raise _with_written(error, [*written, *(m.id for m in cached if now.get(m.id) == m.hash)]) from error
-            self._settle(self._as_stored(cached), [], len(records))
+                through = [m.id for m in cached if now.get(m.id) == m.hash]
+                missing = [m.id for m in cached if now.get(m.id) != m.hash]
+                raise _with_written(error, [*written, *through], missing) from error
+            try:
+                self._settle(self._as_stored(cached), [], len(records))
+            except StoreError as error:
+                raise _with_written(error, written) from error
         except BaseException:
             self._syncer.doubt()
             raise
@@ -374,13 +379,18 @@ def _inside(metadata: Mapping[str, Any], scope: Mapping[str, Any]) -> bool:
     return all(key in metadata and type(metadata[key]) is type(v) and metadata[key] == v for key, v in scope.items())
 
 
-def _with_written(error: StoreError, written: Sequence[str]) -> StoreError:
-    if not written:
-        return error
-    shown = ", ".join(map(repr, written[:3])) + (", …" if len(written) > 3 else "")
-    made = type(error)(f"{error}. {len(written)} memories were written before that: {shown}")
+def _with_written(error: StoreError, written: Sequence[str], missing: Sequence[str] = ()) -> StoreError:
+    """The error with what it left: which memories were written before it, and which were not."""
+    parts = [str(error)]
+    parts += [f"{len(written)} memories were written before that: {_shown(written)}"] if written else []
+    parts += [f"{len(missing)} were not: {_shown(missing)}"] if missing else []
+    made = type(error)(". ".join(parts))
     made.written = tuple(written)
     return made
+
+
+def _shown(ids: Sequence[str]) -> str:
+    return ", ".join(map(repr, ids[:3])) + (", …" if len(ids) > 3 else "")
 
 
 def _now_like(old: Any) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memhybrid.errors import StoreError
+from memhybrid.state.full import way_out
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS usage (
@@ -45,7 +46,9 @@ class Ledger:
                     self._db = self._open()
                 yield self._db
             except sqlite3.Error as error:
-                raise StoreError(f"the usage ledger failed: {error}") from error
+                raise StoreError(
+                    f"the usage ledger {self._path or 'in memory'} failed: {error}{way_out(error)}"
+                ) from error
 
     def _open(self) -> sqlite3.Connection:
         """The file is made at the first write, so that a store which never counts has none."""
@@ -65,7 +68,13 @@ class Ledger:
     @property
     def _unused(self) -> bool:
         """Whether nothing was ever counted here, so that there is nothing to read."""
-        return self._path is not None and self._db is None and not self._path.exists()
+        if self._path is None or self._db is not None:
+            return False
+        try:
+            # Of no length: a full disk kept it from being made.
+            return not self._path.stat().st_size
+        except OSError:
+            return True
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:

@@ -120,7 +120,9 @@ class FileRows:
                     else:
                         self._file.truncate(rows * self._row_bytes)
                 except OSError as error:
-                    raise StoreError(f"cannot grow {self.path.name} to {rows} rows: {error.strerror}") from error
+                    raise StoreError(
+                        f"cannot grow {self.path} to {rows} rows: {error.strerror}; make room there"
+                    ) from error
                 self._remap()
             self._array[slots] = values
 

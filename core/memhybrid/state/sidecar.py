@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from memhybrid.errors import StoreError
 from memhybrid.indexes.postings import PackedTerms
+from memhybrid.state.full import way_out
 from memhybrid.state.rowfile import FileRows, MemoryRows, Rows
 
 FORMAT = "1"
@@ -119,7 +120,7 @@ class Sidecar:
             try:
                 yield
             except sqlite3.Error as error:
-                text = f"the state in {self.folder or 'memory'} failed: {error}"
+                text = f"the state in {self.folder or 'memory'} failed: {error}{way_out(error)}"
                 if type(error) is sqlite3.DatabaseError and self.folder is not None:
                     text += ". Close the store and delete cache.sqlite3* there: it is made again from Chroma"
                 raise StoreError(text) from error

@@ -2,11 +2,13 @@
 
 Facts about chromadb 1.5 that shape this file (tests/chroma_facts checks them): `upsert` merges metadata, so vanished keys are
 sent as None; batches above `get_max_batch_size()` and unpaged reads above 32,766 rows fail; a stale index returns deleted ids
-with document None; without explicit embeddings Chroma would fetch a model.
+with document None; without explicit embeddings Chroma would fetch a model; after writes that failed on a full disk the engine in this
+process hangs for ever at a later one.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,13 +25,16 @@ if TYPE_CHECKING:
     from memhybrid.backends.chroma.changes import ChromaChanges
 
 PAGE = 5_000
+_RACE = "Error finding id"
+_PAUSES_S = (0.01, 0.05, 0.2)
 _DAMAGE = (
-    "Error finding id",
+    _RACE,
     "Error loading hnsw index",
     "Error creating hnsw segment reader",
     "hnsw segment",
     "pickle",
 )
+_DISK = ("disk is full", "disk I/O error", "Failed to apply logs", "No space left", "File too large")
 
 
 @contextmanager
@@ -46,6 +51,8 @@ def chroma_errors(doing: str) -> Generator[None, None, None]:
                 f"{doing}: Chroma cannot read its own index ({text}). The texts are usually intact: "
                 "`memhybrid recover PATH` rebuilds the collection from them"
             ) from error
+        if any(sign in text for sign in _DISK):
+            text += ". The disk is probably full: make room there, and write again what was not acknowledged"
         raise StoreError(f"{doing}: {type(error).__name__}: {text}") from error
 
 
@@ -58,6 +65,29 @@ class ChromaBackend:
         self._changes = changes
         self._batch: int | None = None
         self._with_lists: set[str] = set()
+        self._failed = False
+
+    @contextmanager
+    def _calling(self, doing: str) -> Generator[None, None, None]:
+        """One call to Chroma; the error names where it is. A local engine that failed is started again before the next call."""
+        if self._failed:
+            with chroma_errors(f"starting Chroma again{self._place()}"):
+                _start_again(self.collection)
+            self._failed = False
+        try:
+            with chroma_errors(f"{doing}{self._place()}"):
+                yield
+        except StoreDamagedError:
+            raise
+        except StoreError as error:
+            self._failed = self._changes is not None and type(error.__cause__).__name__ == "InternalError"
+            raise
+
+    def _place(self) -> str:
+        if self._changes is not None:
+            return f" in {self._changes.folder}"
+        address = getattr(getattr(self.collection, "_client", None), "_api_url", None)
+        return f" at {address}" if address else ""
 
     @property
     def identity(self) -> str:
@@ -80,7 +110,7 @@ class ChromaBackend:
         """How many rows one call may carry."""
         if self._batch is None:
             client: Any = self.client if self.client is not None else getattr(self.collection, "_client", None)
-            with chroma_errors("asking Chroma for its batch size"):
+            with self._calling("asking Chroma for its batch size"):
                 known = hasattr(client, "get_max_batch_size")
                 self._batch = min(int(client.get_max_batch_size()), PAGE) if known else 1000
         return self._batch
@@ -97,7 +127,7 @@ class ChromaBackend:
                 metadatas.append(metadata or None)
                 if any(isinstance(value, list) for value in metadata.values()):
                     self._with_lists.add(record.id)
-            with chroma_errors("writing to Chroma"):
+            with self._calling("writing to Chroma"):
                 self.collection.upsert(
                     ids=[r.id for r in part],
                     documents=[r.text for r in part],
@@ -108,7 +138,7 @@ class ChromaBackend:
     def delete(self, ids: Sequence[str]) -> None:
         """Remove; unknown ids are fine."""
         for start in range(0, len(ids), self.batch_size):
-            with chroma_errors("deleting from Chroma"):
+            with self._calling("deleting from Chroma"):
                 self.collection.delete(ids=list(ids[start : start + self.batch_size]))
 
     def drop(self) -> None:
@@ -118,7 +148,7 @@ class ChromaBackend:
         collection that gets the same number inherits them.
         """
         self.delete(list(self._with_lists))
-        with chroma_errors("deleting the collection"):
+        with self._calling("deleting the collection"):
             self.client.delete_collection(self.collection.name)
 
     def get(self, ids: Sequence[str], *, vectors: bool = True) -> list[StoredRecord]:
@@ -126,10 +156,22 @@ class ChromaBackend:
         out: list[StoredRecord] = []
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), PAGE):
-            with chroma_errors("reading from Chroma"):
-                got = self.collection.get(ids=wanted[start : start + PAGE], include=self._include(vectors))
+            got = self._get(ids=wanted[start : start + PAGE], include=self._include(vectors))
             out.extend(_records(got))
         return out
+
+    def _get(self, **what: Any) -> Any:
+        """Chroma's get, tried again where a row was deleted while its vector was looked for: only what stays so is damage."""
+        for pause in _PAUSES_S:
+            try:
+                with self._calling("reading from Chroma"):
+                    return self.collection.get(**what)
+            except StoreDamagedError as error:
+                if _RACE not in str(error):
+                    raise
+                time.sleep(pause)
+        with self._calling("reading from Chroma"):
+            return self.collection.get(**what)
 
     def ids(self) -> Iterator[str]:
         """Every id. Ids that come or go meanwhile may be missed; the caller looks at the change token."""
@@ -148,8 +190,7 @@ class ChromaBackend:
     def _raw_pages(self, include: list[Any]) -> Iterator[Any]:
         offset = 0
         while True:
-            with chroma_errors("reading from Chroma"):
-                got = self.collection.get(limit=PAGE, offset=offset, include=include)
+            got = self._get(limit=PAGE, offset=offset, include=include)
             if not got["ids"]:
                 return
             yield got
@@ -163,12 +204,12 @@ class ChromaBackend:
 
     def count(self) -> int:
         """Number of rows."""
-        with chroma_errors("counting in Chroma"):
+        with self._calling("counting in Chroma"):
             return int(self.collection.count())
 
     def nearest(self, vector: Float32, n: int) -> list[str]:
         """Ids of about the n nearest rows by Chroma's own index and distance, best first. Deleted ones may be among them."""
-        with chroma_errors("querying Chroma"):
+        with self._calling("querying Chroma"):
             embeddings: Any = [vector]
             got = self.collection.query(query_embeddings=embeddings, n_results=n, include=["distances"])
         return list(got["ids"][0])
@@ -176,7 +217,7 @@ class ChromaBackend:
     def settle(self) -> None:
         """Let Chroma bring what a killed process left in its log into its tables, so that the change token means something."""
         if self._changes is not None and self._changes.pending():
-            with chroma_errors("reading from Chroma"):
+            with self._calling("reading from Chroma"):
                 self.collection.get(limit=1, include=[])
 
     def change_token(self) -> str | None:
@@ -193,7 +234,7 @@ class ChromaBackend:
     def shut_down(self) -> None:
         """Close the client, too: its files may then be moved."""
         self.close()
-        with chroma_errors("closing Chroma"):
+        with self._calling("closing Chroma"):
             if callable(getattr(self.client, "close", None)):
                 self.client.close()
 
@@ -201,6 +242,13 @@ class ChromaBackend:
         """Let go of the folder's counters; the client belongs to who made it."""
         if self._changes is not None:
             self._changes.close()
+
+
+def _start_again(collection: Any) -> None:
+    """A new engine for every client of the folder in this process; calls under way end on the old one."""
+    server = getattr(collection, "_client", None)
+    if hasattr(server, "bindings") and callable(getattr(server, "start", None)):
+        server.start()
 
 
 def _records(got: Any) -> list[StoredRecord]:

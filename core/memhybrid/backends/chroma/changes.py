@@ -16,6 +16,7 @@ class ChromaChanges:
     """Change counters of one collection in one local Chroma folder."""
 
     def __init__(self, folder: Path, collection_id: str) -> None:
+        self.folder = folder
         self._path = folder / "chroma.sqlite3"
         self._collection_id = collection_id
         self._lock = threading.Lock()

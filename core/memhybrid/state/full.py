@@ -1,0 +1,14 @@
+"""What SQLite says when there is no room, and what to do then."""
+
+from __future__ import annotations
+
+import sqlite3
+
+_SIGNS = ("disk is full", "disk I/O error")
+
+
+def way_out(error: sqlite3.Error) -> str:
+    """A sentence for the end of a message; empty where the disk is not the reason."""
+    if not any(sign in str(error) for sign in _SIGNS):
+        return ""
+    return ". The disk is probably full: make room there; nothing that was acknowledged is lost"
