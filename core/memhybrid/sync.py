@@ -83,18 +83,9 @@ class Syncer:
         store.check_open()
         if not self._ready:
             store.backend.settle()
-        elif self._unsettled:
-            # What is in the log of a Chroma that failed may come into effect yet. Until then searches go on with what they have.
-            try:
-                store.backend.settle()
-            except StoreError as error:
-                if strong:
-                    raise
-                return f"Chroma cannot be asked for changes now: {error}"
-        self._unsettled = False
         token = store.backend.change_token()
         if token is not None:
-            if self._ready and token == self.known_token():
+            if self._ready and not self._unsettled and token == self.known_token():
                 return None
             if not store.sidecar.writable:
                 return self._refresh_reader(token)
@@ -102,10 +93,9 @@ class Syncer:
             if not store.write_lock.acquire(blocking=strong or not self._ready):
                 return None
             try:
-                self._follow(token)
+                return self._catch_up(token, strong=strong)
             finally:
                 store.write_lock.release()
-            return None
         if self._ready and store.private:
             return None
         if not self._ready or strong:
@@ -116,6 +106,23 @@ class Syncer:
             self._looked_at = now
             if store.backend.count() != store.sidecar.count():
                 self.sync()
+        return None
+
+    def _catch_up(self, token: str, *, strong: bool) -> str | None:
+        """Follow a local folder. After a write that failed, searches go on with what they have until Chroma can be asked again.
+
+        What is in Chroma's log then may come into effect yet.
+        """
+        try:
+            if self._unsettled:
+                self._store.backend.settle()
+                token = self._store.backend.change_token() or token
+            self._follow(token)
+        except StoreError as error:
+            if strong or not self._unsettled or type(error) is not StoreError:
+                raise
+            return f"Chroma cannot be asked for changes now: {error}"
+        self._unsettled = False
         return None
 
     def known_token(self) -> str | None:

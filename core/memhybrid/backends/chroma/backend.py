@@ -34,7 +34,14 @@ _DAMAGE = (
     "hnsw segment",
     "pickle",
 )
-_DISK = ("disk is full", "disk I/O error", "Failed to apply logs", "No space left", "File too large")
+_DISK = (
+    "disk is full",
+    "disk I/O error",
+    "Failed to apply logs",
+    "Error purging logs",
+    "No space left",
+    "File too large",
+)
 
 
 @contextmanager
