@@ -28,10 +28,17 @@ from numpy.typing import NDArray
 
 from memhybrid.indexes.growable import Growable
 from memhybrid.indexes.postings import PackedTerms, Segment, term_hash
+from memhybrid.indexes.scratch import Scratch
 
 Variant = Literal["lucene", "okapi", "plus", "l"]
 _CACHED_POSTINGS = 4_000_000
 """Postings whose scores one state keeps (12 bytes each), so that frequent terms are not computed again for each query."""
+_DENSE_FROM = 4
+"""Terms that a quarter of the rows contain are kept as one score a row, too: adding them needs no scattered access."""
+_LOOKED_AT = 16_384
+"""Rows (and eight more for each one wanted) up to which the terms left are looked up row by row."""
+_SHORT = 1_000
+"""A list of so few rows is added rather than looked at twice."""
 EPSILON = 0.25
 
 
@@ -56,6 +63,16 @@ class _Postings:
     rows: NDArray[np.int32]
     scores: NDArray[np.float64]
     bound: float
+    dense: NDArray[np.float64] | None = None
+    """The score of every row, 0 where the term does not occur; for frequent terms only."""
+
+    def at(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The score of each of the rows, 0 where the term does not occur."""
+        if self.dense is not None:
+            return self.dense[rows]
+        place = np.searchsorted(self.rows, rows)
+        place[place == len(self.rows)] = 0
+        return np.where(self.rows[place] == rows, self.scores[place], 0.0)
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,7 @@ class Bm25State:
     alive: NDArray[np.bool_] | None
     documents: int
     total_length: int
+    scratch: Scratch = field(default_factory=Scratch, repr=False, compare=False)
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -95,11 +113,13 @@ class Bm25State:
             self._keep(term, known, len(known[0]))
         return known
 
+    def _room(self, size: int) -> bool:
+        return self._cache.get("postings", 0) + size <= _CACHED_POSTINGS
+
     def _keep(self, key: Any, value: Any, size: int) -> None:
-        held = self._cache.get("postings", 0)
-        if held + size <= _CACHED_POSTINGS:
+        if self._room(size):
             self._cache[key] = value
-            self._cache["postings"] = held + size
+            self._cache["postings"] = self._cache.get("postings", 0) + size
 
     def document_frequency(self, term: str) -> int:
         """How many live memories contain the term."""
@@ -158,8 +178,12 @@ class Bm25State:
             scores = idf * tf * (params.k1 + 1.0) * (c + params.delta) / (params.k1 + c + params.delta)
         else:
             scores = idf * (tf * (params.k1 + 1.0) / (tf + params.k1 * norm))
-        made = _Postings(rows, scores, float(scores.max()) if len(scores) else 0.0)
-        self._keep(key, made, len(rows))
+        dense = None
+        if len(rows) * _DENSE_FROM >= self.n_rows and self._room(len(rows) + self.n_rows):
+            dense = np.zeros(self.n_rows)
+            dense[rows] = scores
+        made = _Postings(rows, scores, float(scores.max()) if len(scores) else 0.0, dense)
+        self._keep(key, made, len(rows) if dense is None else len(rows) + self.n_rows)
         return made
 
     def _query(self, terms: Sequence[str], params: Bm25Params) -> list[tuple[_Postings, int]]:
@@ -218,57 +242,79 @@ class Bm25State:
         query.sort(key=lambda entry: (-entry[0].bound * entry[1], len(entry[0].rows)))
         left = sum(max(p.bound, 0.0) * t for p, t in query)
         prunable = all(p.bound >= 0 for p, _ in query) and params.variant != "okapi"
-        buffer = np.zeros(self.n_rows)
-        touched: list[NDArray[np.intp]] = []
-        count = 0
-        rows = np.empty(0, np.intp)
-        for i, (postings, times) in enumerate(query):
-            if mask is None:
+        few = 8 * n + _LOOKED_AT
+        with self.scratch.borrow(self.n_rows) as (buffer, touched):
+            fresh: list[NDArray[np.int32]] = []
+            count = 0
+            for i, (postings, times) in enumerate(query):
+                left -= max(postings.bound, 0.0) * times
                 found, scores = postings.rows, postings.scores
-            else:
-                inside = mask[postings.rows]
-                found, scores = postings.rows[inside], postings.scores[inside]
-            buffer[found] += scores if times == 1 else times * scores
-            touched.append(found.astype(np.intp))
-            count += len(found)
-            left -= max(postings.bound, 0.0) * times
-            if prunable and n <= count <= 8 * n + 4096 and i + 1 < len(query):
-                rows = np.unique(np.concatenate(touched))
-                if len(rows) >= n and np.partition(buffer[rows], len(rows) - n)[len(rows) - n] > left * (1 + 1e-9):
-                    for later, repeats in query[i + 1 :]:
-                        at = np.searchsorted(later.rows, rows)
-                        at[at == len(later.rows)] = 0
-                        same = later.rows[at] == rows
-                        buffer[rows[same]] += repeats * later.scores[at[same]]
-                    return best_of(rows, buffer[rows], n)
-        return self._select(buffer, touched, n)
+                if mask is not None:
+                    inside = mask[found]
+                    found, scores = found[inside], scores[inside]
+                touched.append(found)
+                if count <= few and postings.bound > 0:
+                    # Scores are positive: who has none yet was not met before.
+                    fresh.append(found[buffer[found] == 0.0])
+                    count += len(fresh[-1])
+                else:
+                    count = few + 1
+                if postings.dense is not None and mask is None:
+                    np.add(buffer, postings.dense if times == 1 else times * postings.dense, out=buffer)
+                else:
+                    buffer[found] += scores if times == 1 else times * scores
+                if prunable and n <= count <= few and i + 1 < len(query) and len(query[i + 1][0].rows) > _SHORT:
+                    rows = np.concatenate(fresh)
+                    partial = buffer[rows]
+                    if _nth(partial, n) > left * (1 + 1e-9):
+                        return self._finish(rows, partial, query[i + 1 :], left, n)
+            return self._select(buffer, fresh, touched, n)
 
-    def _select(self, buffer: NDArray[np.float64], touched: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
-        """The best of a full accumulation. The first lists give a floor that spares sorting the whole buffer."""
+    def _finish(
+        self,
+        rows: NDArray[np.int32],
+        partial: NDArray[np.float64],
+        rest: Sequence[tuple[_Postings, int]],
+        left: float,
+        n: int,
+    ) -> NDArray[np.intp]:
+        """The best of rows to which no other can be added: the terms left are looked up for those that may still get in."""
+        for postings, times in rest:
+            if len(rows) > n:
+                able = partial + left >= _nth(partial, n) * (1 - 1e-9)
+                rows, partial = rows[able], partial[able]
+            partial = partial + times * postings.at(rows)
+            left -= max(postings.bound, 0.0) * times
+        return best_of(rows, partial, n)
+
+    @staticmethod
+    def _select(
+        buffer: NDArray[np.float64], fresh: list[NDArray[np.int32]], touched: list[NDArray[np.int32]], n: int
+    ) -> NDArray[np.intp]:
+        """The best of a full accumulation. The rows met first give a floor that spares sorting the whole buffer."""
         floor = -math.inf
-        seen = 0
-        for i, rows in enumerate(touched):
-            seen += len(rows)
-            if seen >= n:
-                sample = np.unique(np.concatenate(touched[: i + 1])) if i else rows
-                if len(sample) >= n:
-                    floor = float(np.partition(buffer[sample], len(sample) - n)[len(sample) - n])
-                    break
+        if sum(map(len, fresh)) >= n:
+            floor = _nth(buffer[np.concatenate(fresh)], n)
         if floor > 0:
-            rows = np.flatnonzero(buffer >= floor * (1 - 1e-12))
+            rows = np.flatnonzero(buffer >= floor * (1 - 1e-12)).astype(np.int32)
         elif touched:
             rows = np.unique(np.concatenate(touched))
         else:
-            rows = np.empty(0, np.intp)
+            rows = np.empty(0, np.int32)
         return best_of(rows, buffer[rows], n)
 
 
-def best_of(rows: NDArray[np.intp], scores: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+def _nth(scores: NDArray[np.float64], n: int) -> float:
+    """The n-th largest."""
+    return float(np.partition(scores, len(scores) - n)[len(scores) - n])
+
+
+def best_of(rows: NDArray[Any], scores: NDArray[np.float64], n: int) -> NDArray[np.intp]:
     """The n best rows and those that tie with the last of them (to rounding)."""
-    if len(rows) <= n:
-        return rows
-    last = np.partition(scores, len(rows) - n)[len(rows) - n]
-    return rows[scores >= last - 1e-12 * abs(last)]
+    if len(rows) > n:
+        last = _nth(scores, n)
+        rows = rows[scores >= last - 1e-12 * abs(last)]
+    return rows.astype(np.intp)
 
 
 class Bm25Index:
@@ -276,7 +322,8 @@ class Bm25Index:
 
     def __init__(self) -> None:
         self._lengths = Growable(np.int32)
-        self.state = Bm25State(0, (), self._lengths.view(0), None, 0, 0)
+        self._scratch = Scratch()
+        self.state = Bm25State(0, (), self._lengths.view(0), None, 0, 0, self._scratch)
 
     def add(self, rows: Sequence[int], terms: Sequence[Sequence[str]]) -> None:
         """Append memories given by their terms."""
@@ -323,6 +370,7 @@ class Bm25Index:
             alive,
             old.documents + len(rows),
             old.total_length + int(lengths.sum()),
+            self._scratch,
         )
 
     def remove(self, rows: Iterable[int]) -> None:
@@ -340,6 +388,7 @@ class Bm25Index:
             alive,
             old.documents - len(gone),
             old.total_length - int(old.lengths[gone].sum(dtype=np.int64)),
+            self._scratch,
         )
 
     def nbytes(self) -> int:
