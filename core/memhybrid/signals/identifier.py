@@ -9,7 +9,10 @@ import numpy as np
 from memhybrid.protocols import Float64, QueryAnalysis
 from memhybrid.signals.context import SignalContext
 
-_MIXED = re.compile(r"(?=.*\d)(?=.*[^\W\d_])|\d.*[-./:_#]\d|\d{5}", re.DOTALL)
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
+_FIVE_DIGITS = re.compile(r"\d{5}")
+_NEXT_GROUP = re.compile(r"[-./:_#]\d")
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}(st|nd|rd|th)|\d{1,2}:\d{2}|(19|20)\d\ds?|\d+(am|pm)")
 
 
@@ -17,9 +20,21 @@ def identifiers(analysis: QueryAnalysis) -> tuple[str, ...]:
     """The whole terms of the query's identifiers: letters with digits, digits in groups, or at least five digits; dates are none."""
     found: list[str] = []
     for surface, terms in analysis.words:
-        if terms and _MIXED.search(surface) and not _DATE.fullmatch(surface):
+        if terms and _identifies(surface) and not _DATE.fullmatch(surface):
             found.append(surface if surface in terms else terms[0])
     return tuple(dict.fromkeys(found))
+
+
+def _identifies(surface: str) -> bool:
+    """Each pattern looks at each character once: a token may be a megabyte of inline data."""
+    digit = _DIGIT.search(surface)
+    if digit is None:
+        return False
+    return bool(
+        _LETTER.search(surface)
+        or _NEXT_GROUP.search(surface, digit.end())
+        or _FIVE_DIGITS.search(surface, digit.start())
+    )
 
 
 class IdentifierMatch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import calendar
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 
 _MONTHS = {
     name: number
@@ -120,7 +120,8 @@ def _absolute(groups: dict[str, str | None]) -> DateMention | None:
 
 
 def _relative(text: str, today: date) -> list[DateMention]:
-    out = [_named_span((match["en"] or match["zh"]).lower(), today) for match in _RELATIVE.finditer(text)]
+    spans = (_named_span((match["en"] or match["zh"]).lower(), today) for match in _RELATIVE.finditer(text))
+    out = [DateMention(span=span) for span in spans if span[0] >= 1]
     for pattern in (_DAYS_AGO, _DAYS_AGO_ZH):
         for match in pattern.finditer(text):
             n, unit = match["n"].lower(), match["u"].lower()
@@ -132,21 +133,23 @@ def _relative(text: str, today: date) -> list[DateMention]:
     return out
 
 
-def _named_span(word: str, today: date) -> DateMention:
+def _named_span(word: str, today: date) -> tuple[int, int]:
+    """First and last day, as ordinals; before 1 where there was no such day."""
     ordinal = today.toordinal()
     monday = ordinal - today.weekday()
-    first_of_month = today.replace(day=1)
+    first_of_month = today.replace(day=1).toordinal()
+    first_of_year = today.replace(month=1, day=1).toordinal()
     if word in ("yesterday", "昨天"):
-        return DateMention(span=(ordinal - 1, ordinal - 1))
+        return ordinal - 1, ordinal - 1
     if word in ("the day before yesterday", "前天"):
-        return DateMention(span=(ordinal - 2, ordinal - 2))
+        return ordinal - 2, ordinal - 2
     if word in ("this week", "这周", "本周"):
-        return DateMention(span=(monday, ordinal))
+        return monday, ordinal
     if word in ("this month", "这个月", "本月"):
-        return DateMention(span=(first_of_month.toordinal(), ordinal))
+        return first_of_month, ordinal
     if word in ("last year", "去年"):
-        return DateMention(span=(date(today.year - 1, 1, 1).toordinal(), date(today.year - 1, 12, 31).toordinal()))
+        return first_of_year - (366 if calendar.isleap(today.year - 1) else 365), first_of_year - 1
     if word == "last month" or word.endswith("月"):
-        last = first_of_month - timedelta(days=1)
-        return DateMention(span=(last.replace(day=1).toordinal(), last.toordinal()))
-    return DateMention(span=(monday - 7, monday - 1))
+        days = calendar.monthrange(today.year, today.month - 1)[1] if today.month > 1 else 31
+        return first_of_month - days, first_of_month - 1
+    return monday - 7, monday - 1

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from memhybrid.text.stopwords import CHINESE
+from memhybrid.text.tokens import MAX_TERM
 
 _LOCK: Final = threading.Lock()
 _PIECE: Final = 2000  # characters cut at once: a run without punctuation may be a megabyte long
@@ -65,7 +66,7 @@ def han_terms(run: str, *, segment: bool, keep_stop: bool = False) -> list[str]:
     end = len(run) - 1
     for word in words:
         if len(word) != 2 and (keep_stop or word not in CHINESE):
-            terms.append(word)
+            terms.append(word[:MAX_TERM])  # rare characters that the segmenter does not know are one word, however many
         for start in range(at, min(at + len(word), end)):
             pair = run[start : start + 2]
             if keep_stop or not (pair in CHINESE or (pair[0] in CHINESE and pair[1] in CHINESE)):

@@ -13,7 +13,7 @@ from memhybrid.text.normalise import fold
 from memhybrid.text.scripts import script_of
 from memhybrid.text.tokens import Stem, is_ngram, ngram_terms, token_pattern, word_terms
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the rules in this folder: goes up whenever a text's terms or entities may change."""
 
 _LIMIT: Final = 1 << 16  # entries of a memo, some 10 MB; then it starts afresh, so that memory stays bounded

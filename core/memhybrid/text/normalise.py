@@ -29,6 +29,11 @@ _TABLE: Final[dict[int, str]] = {
     0xFF0D: "-",
     0x02BC: "'",
     0xFF07: "'",
+    # In NFKC these become a character of this table and another one.
+    **{
+        code: unicodedata.normalize("NFKC", chr(code)).replace("\u02bc", "'").replace("\u0640", "")
+        for code in (0x149, 0xFCF2, 0xFCF3, 0xFCF4, 0xFE71, 0xFE77, 0xFE79, 0xFE7B, 0xFE7D, 0xFE7F)
+    },
 }
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _POSSESSIVE: Final = re.compile(r"(?<=[^\W_])(?:['’][sS](?![^\W_])|(?<=[sS])['’](?![^\W_]))")
