@@ -90,10 +90,9 @@ class HybridMemory(MemoryView):
         if not read_only:
             make_folder(folder)
 
-        if not read_only:
-            lock.acquire(folder)
+        others_wrote = not read_only and lock.acquire(folder)
         try:
-            backend = chroma.open_folder(folder, collection)
+            backend = chroma.open_folder(folder, collection, renew=others_wrote)
             state = folder / "memhybrid" / backend.identity
 
             def make() -> Store:

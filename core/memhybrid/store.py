@@ -67,7 +67,9 @@ class Store:
         self.settings: Mapping[str, str] = {}
         self.closed = False
         if self._lock_folder is not None:
-            lock.acquire(self._lock_folder)
+            others_wrote = lock.acquire(self._lock_folder)
+            if others_wrote and hasattr(backend, "start_again"):
+                backend.start_again()
         try:
             if state is not None and not read_only:
                 state.mkdir(parents=True, exist_ok=True)

@@ -33,19 +33,23 @@ def _lock_file(file: IO[Any]) -> bool:
     return True
 
 
-def acquire(folder: Path) -> None:
-    """Hold the folder for this process; may be called again by the same process. StoreLockedError names the holder."""
+def acquire(folder: Path) -> bool:
+    """Hold the folder for this process; may be called again by the same process. StoreLockedError names the holder.
+
+    Whether another process held it since this one last did.
+    """
     with _guard:
         held = _held.get(folder)
         if held is not None and held[2] == os.getpid():
             _held[folder] = (held[0], held[1] + 1, held[2])
-            return
+            return False
         path = folder / NAME
         try:
             file = path.open("a+", encoding="utf-8")
         except OSError as error:
             raise StoreError(
-                f"cannot write to {folder}: {error.strerror}. Open it with read_only=True, or make the folder writable"
+                f"cannot write to {folder}: {error.strerror}. Make the folder writable, or copy it to where it may be "
+                "written: Chroma writes even to open one for reading"
             ) from error
         if not _lock_file(file):
             file.seek(0)
@@ -56,10 +60,13 @@ def acquire(folder: Path) -> None:
                 "read_only=True, or let both talk to a server (`chroma run --path FOLDER`, HybridMemory.connect)"
             )
         file.seek(0)
+        before, mine = file.read(), json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+        file.seek(0)
         file.truncate()
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+        file.write(mine)
         file.flush()
         _held[folder] = (file, 1, os.getpid())
+        return before not in ("", mine)
 
 
 def _describe(holder: str) -> str:

@@ -42,6 +42,7 @@ _DISK = (
     "No space left",
     "File too large",
 )
+_READ_ONLY = "attempt to write a readonly database"
 
 
 @contextmanager
@@ -60,6 +61,10 @@ def chroma_errors(doing: str) -> Generator[None, None, None]:
             ) from error
         if any(sign in text for sign in _DISK):
             text += ". The disk is probably full: make room there, and write again what was not acknowledged"
+        if _READ_ONLY in text:
+            text += (
+                ". Make the folder writable, or copy it to where it may be: Chroma writes even to open one for reading"
+            )
         raise StoreError(f"{doing}: {type(error).__name__}: {text}") from error
 
 
@@ -78,9 +83,7 @@ class ChromaBackend:
     def _calling(self, doing: str) -> Generator[None, None, None]:
         """One call to Chroma; the error names where it is. A local engine that failed is started again before the next call."""
         if self._failed:
-            with chroma_errors(f"starting Chroma again{self._place()}"):
-                _start_again(self.collection)
-            self._failed = False
+            self.start_again()
         try:
             with chroma_errors(f"{doing}{self._place()}"):
                 yield
@@ -89,6 +92,14 @@ class ChromaBackend:
         except StoreError as error:
             self._failed = self._changes is not None and type(error.__cause__).__name__ == "InternalError"
             raise
+
+    def start_again(self) -> None:
+        """A new engine for every client of a local folder in this process; calls under way end on the old one."""
+        server = getattr(self.collection, "_client", None)
+        if hasattr(server, "bindings") and callable(getattr(server, "start", None)):
+            with chroma_errors(f"starting Chroma again{self._place()}"):
+                server.start()
+        self._failed = False
 
     def _place(self) -> str:
         if self._changes is not None:
@@ -168,7 +179,10 @@ class ChromaBackend:
         return out
 
     def _get(self, **what: Any) -> Any:
-        """Chroma's get, tried again where a row was deleted while its vector was looked for: only what stays so is damage."""
+        """Chroma's get, tried again where a row was deleted while its vector was looked for, or another process wrote it.
+
+        Only what stays so with a new engine is damage.
+        """
         for pause in _PAUSES_S:
             try:
                 with self._calling("reading from Chroma"):
@@ -177,6 +191,7 @@ class ChromaBackend:
                 if _RACE not in str(error):
                     raise
                 time.sleep(pause)
+        self._failed = self._changes is not None
         with self._calling("reading from Chroma"):
             return self.collection.get(**what)
 
@@ -249,13 +264,6 @@ class ChromaBackend:
         """Let go of the folder's counters; the client belongs to who made it."""
         if self._changes is not None:
             self._changes.close()
-
-
-def _start_again(collection: Any) -> None:
-    """A new engine for every client of the folder in this process; calls under way end on the old one."""
-    server = getattr(collection, "_client", None)
-    if hasattr(server, "bindings") and callable(getattr(server, "start", None)):
-        server.start()
 
 
 def _records(got: Any) -> list[StoredRecord]:

@@ -62,27 +62,56 @@ def _collection(client: Any, name: str) -> Collection:
         )
 
 
-def open_folder(path: Path, collection: str) -> ChromaBackend:
-    """A collection in a local folder, made if it is not there. The path is resolved: Chroma keys its clients by its spelling."""
+def _persistent_client(path: Path) -> Any:
+    """Chroma's client of a folder. One whose engine could not start stays in its registry and fails for ever: it is taken out."""
     chromadb = _chromadb()
+    try:
+        return chromadb.PersistentClient(str(path), settings=chromadb.Settings(anonymized_telemetry=False))
+    except Exception:
+        from chromadb.api import ServerAPI
+        from chromadb.api.shared_system_client import SharedSystemClient
+
+        system = _system_of(path)
+        if system is not None and not hasattr(system.instance(ServerAPI), "bindings"):
+            SharedSystemClient._identifier_to_system.pop(str(path), None)
+        raise
+
+
+def _system_of(path: Path) -> Any:
+    """What Chroma has running in this process for a folder; private, so None where it is not as expected."""
+    from chromadb.api.shared_system_client import SharedSystemClient
+
+    systems = getattr(SharedSystemClient, "_identifier_to_system", None)
+    return systems.get(str(path)) if isinstance(systems, dict) else None
+
+
+def open_folder(path: Path, collection: str, *, renew: bool = False) -> ChromaBackend:
+    """A collection in a local folder, made if it is not there. The path is resolved: Chroma keys its clients by its spelling.
+
+    `renew` where another process wrote since this one last did: an engine that was open meanwhile does not know of it.
+    """
+    _chromadb()
     if path.resolve() in _inherited:
         raise StoreError(
             f"{path} was open in Chroma when this process forked, which its engine does not survive; use the spawn start "
             "method, or open it after the fork alone"
         )
+    known = _system_of(path) is not None
     with chroma_errors(f"opening the Chroma folder {path}"):
-        client = chromadb.PersistentClient(str(path), settings=chromadb.Settings(anonymized_telemetry=False))
+        client = _persistent_client(path)
     opened = _collection(client, collection)
-    return ChromaBackend(client, opened, ChromaChanges(path, str(opened.id)))
+    backend = ChromaBackend(client, opened, ChromaChanges(path, str(opened.id)))
+    if renew and known:
+        backend.start_again()
+    return backend
 
 
 def recreate_collection(path: Path, name: str, metadata: dict[str, Any], space: str) -> ChromaBackend:
     """A new collection in a folder that no other client has open, with a given distance and metadata."""
-    chromadb = _chromadb()
     path.mkdir(parents=True, exist_ok=True)
     plain = {key: value for key, value in metadata.items() if not key.startswith("hnsw:")}
     with chroma_errors(f"making the collection {name!r}"):
-        client = chromadb.PersistentClient(str(path), settings=chromadb.Settings(anonymized_telemetry=False))
+        client = _persistent_client(path)
         made = client.create_collection(
             name,
             metadata=plain or None,
