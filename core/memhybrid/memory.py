@@ -265,6 +265,7 @@ class HybridMemory(MemoryView):
         self._store.check_writable()
         with self._store.write_lock:
             self._store.sidecar.compact()
+            self._store.ledger.compact()
             # Loaded again without the dead, whose names would otherwise be kept anew.
             self._store.partitions.drop()
 

@@ -144,6 +144,13 @@ class Ledger:
         with self._connection() as db:
             db.execute("DELETE FROM usage")
 
+    def compact(self) -> None:
+        """Leave nothing of forgotten entries in the file or its log."""
+        if self._path is None or self._unused:
+            return
+        with self._connection() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
