@@ -11,7 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from memhybrid.errors import InputError
+from memhybrid.protocols import Float32
 from memhybrid.records import Memory, StoredRecord
 from memhybrid.state.ledger import UsageEntry
 
@@ -46,8 +49,11 @@ def export_store(memory: HybridMemory, path: str | Path) -> int:
             usage = store.ledger.export()
             file.write(json.dumps(head, ensure_ascii=False) + "\n")
             for page in store.backend.pages():
+                # Ours as they were given: Chroma's have been normalised, which changes last bits.
+                vectors = store.sidecar.vectors_of([record.id for record in page])
                 for record in page:
-                    file.write(json.dumps(_line(record, usage.get(record.id)), ensure_ascii=False) + "\n")
+                    line = _line(record, vectors.get(record.id, record.vector), usage.get(record.id))
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
                 written += len(page)
     except OSError as error:
         unfinished.unlink(missing_ok=True)
@@ -59,12 +65,12 @@ def export_store(memory: HybridMemory, path: str | Path) -> int:
     return written
 
 
-def _line(record: StoredRecord, entry: UsageEntry | None) -> dict[str, Any]:
+def _line(record: StoredRecord, vector: Float32 | None, entry: UsageEntry | None) -> dict[str, Any]:
     line: dict[str, Any] = {
         "id": record.id,
         "text": record.text,
-        "metadata": dict(record.metadata),
-        "embedding": None if record.vector is None else record.vector.tolist(),
+        "metadata": dict(sorted(record.metadata.items())),
+        "embedding": None if vector is None or np.isnan(vector).any() else vector.tolist(),
     }
     if entry is not None:
         line["usage"] = {"count": entry.count, "last": entry.last}
@@ -89,7 +95,9 @@ def _read(path: Path) -> tuple[list[Memory], dict[str, UsageEntry]]:
     memories: list[Memory] = []
     usage: dict[str, UsageEntry] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not `splitlines`: a text may hold what that takes for the end of a line.
+        with path.open(encoding="utf-8") as file:
+            lines = list(file)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"path: cannot read {path}: {error}") from error
     for number, line in enumerate(lines, 1):
