@@ -66,11 +66,10 @@ class Store:
         self.syncer: Any = None
         self.settings: Mapping[str, str] = {}
         self.closed = False
-        if self._lock_folder is not None:
-            others_wrote = lock.acquire(self._lock_folder)
+        others_wrote = self._lock_folder is not None and lock.acquire(self._lock_folder)
+        try:
             if others_wrote and hasattr(backend, "start_again"):
                 backend.start_again()
-        try:
             if state is not None and not read_only:
                 state.mkdir(parents=True, exist_ok=True)
             usable = state is None or not read_only or (state / "cache.sqlite3").exists()

@@ -54,9 +54,9 @@ def test_files_that_may_not_grow(tmp_path: Path) -> None:
     check(script(str(SCRIPT), "limit", str(tmp_path)), tmp_path)
 
 
-@pytest.mark.parametrize("left", [4_000, 100_000, 600_000])
+@pytest.mark.parametrize("left", [4_000, 100_000])
 def test_a_volume_that_is_full(tmp_path: Path, left: int) -> None:
-    """The same with nothing, little and some room left when the writes begin: Chroma, its log and our files fail in turn."""
+    """The same with nothing and with a little room left when the writes begin: Chroma's log fails, or its tables and our files."""
     if not may_mount(tmp_path):
         pytest.skip("no volume can be mounted here")
     check(script(str(SCRIPT), "volume", str(tmp_path), str(left), before=("unshare", "-rm")), tmp_path)

@@ -95,7 +95,7 @@ class ChromaBackend:
 
     def start_again(self) -> None:
         """A new engine for every client of a local folder in this process; calls under way end on the old one."""
-        server = getattr(self.collection, "_client", None)
+        server: Any = getattr(self.collection, "_client", None)
         if hasattr(server, "bindings") and callable(getattr(server, "start", None)):
             with chroma_errors(f"starting Chroma again{self._place()}"):
                 server.start()

@@ -69,20 +69,19 @@ def _persistent_client(path: Path) -> Any:
         return chromadb.PersistentClient(str(path), settings=chromadb.Settings(anonymized_telemetry=False))
     except Exception:
         from chromadb.api import ServerAPI
-        from chromadb.api.shared_system_client import SharedSystemClient
 
-        system = _system_of(path)
+        system = _systems().get(str(path))
         if system is not None and not hasattr(system.instance(ServerAPI), "bindings"):
-            SharedSystemClient._identifier_to_system.pop(str(path), None)
+            _systems().pop(str(path), None)
         raise
 
 
-def _system_of(path: Path) -> Any:
-    """What Chroma has running in this process for a folder; private, so None where it is not as expected."""
+def _systems() -> dict[str, Any]:
+    """What Chroma has running in this process by folder; private, so nothing where it is not as expected."""
     from chromadb.api.shared_system_client import SharedSystemClient
 
     systems = getattr(SharedSystemClient, "_identifier_to_system", None)
-    return systems.get(str(path)) if isinstance(systems, dict) else None
+    return systems if isinstance(systems, dict) else {}
 
 
 def open_folder(path: Path, collection: str, *, renew: bool = False) -> ChromaBackend:
@@ -96,7 +95,7 @@ def open_folder(path: Path, collection: str, *, renew: bool = False) -> ChromaBa
             f"{path} was open in Chroma when this process forked, which its engine does not survive; use the spawn start "
             "method, or open it after the fork alone"
         )
-    known = _system_of(path) is not None
+    known = str(path) in _systems()
     with chroma_errors(f"opening the Chroma folder {path}"):
         client = _persistent_client(path)
     opened = _collection(client, collection)
