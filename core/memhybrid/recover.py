@@ -212,20 +212,22 @@ def _kept_vectors(folder: Path, collection: _Collection, records: list[StoredRec
     state = folder / "memhybrid" / collection.id
     if not (state / "cache.sqlite3").exists():
         return {}
-    sidecar = Sidecar(state, None)
+    try:
+        sidecar = Sidecar(state, None)
+    except StoreError:
+        return {}
     try:
         dimension = sidecar.get_meta("dimension")
-        if dimension is None:
+        if dimension is None or not sidecar.whole(int(dimension)):
             return {}
-        sidecar.vectors(int(dimension))
-        ids = [r.id for r in records]
-        texts = sidecar.contents_of(ids)
-        found = sidecar.vectors_of(ids)
+        kept = sidecar.kept_of([r.id for r in records])
         return {
-            r.id: found[r.id]
+            r.id: kept[r.id][1]
             for r in records
-            if r.id in found and texts[r.id][0] == r.text and np.isfinite(found[r.id]).all()
+            if r.id in kept and kept[r.id][0] == r.text and np.isfinite(kept[r.id][1]).all()
         }
+    except (StoreError, ValueError):
+        return {}  # damaged, too
     finally:
         sidecar.close()
 

@@ -8,6 +8,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from memhybrid.protocols import Analysis, Analyzer, Embedder, Fingerprint, Float
 from memhybrid.records import StoredRecord, WriteEvent
 from memhybrid.scope import Scopes
 from memhybrid.state import lock
+from memhybrid.state.checks import CacheDamagedError
 from memhybrid.state.ledger import Ledger
-from memhybrid.state.sidecar import FORMAT, CachedMemory, Sidecar
+from memhybrid.state.sidecar import FORMAT, CachedMemory, Sidecar, remove_files
 from memhybrid.values import content_hash
 
 log = logging.getLogger("memhybrid")
@@ -75,7 +77,14 @@ class Store:
             usable = state is None or not read_only or (state / "cache.sqlite3").exists()
             self.sidecar = self._open_sidecar(state if usable else None, writable=not read_only or not usable)
             self.ledger = Ledger(state if usable else None)
-            self._check_fingerprints()
+            try:
+                self._check_fingerprints()
+            except CacheDamagedError:
+                if read_only:
+                    raise
+                self.sidecar.remake()
+                self.sidecar.set_meta(format=FORMAT)
+                self._check_fingerprints()
         except OSError as error:
             self._unlock()
             raise StoreError(f"cannot use the state folder {state}: {error}") from error
@@ -86,38 +95,48 @@ class Store:
         self.write_lock = self.partitions.write_lock
 
     def _open_sidecar(self, folder: Path | None, *, writable: bool) -> Sidecar:
-        dimension = None
+        made: Sidecar | None = None
         try:
             made = Sidecar(folder, None, writable=writable)
-            stored = made.get_meta("dimension")
-            dimension = int(stored) if stored else None
             known = made.get_meta("format")
-            if known is not None and known != FORMAT and not writable:
+            if known not in (None, FORMAT) and not writable:
                 raise StoreError(
                     f"the state in {folder} has format {known}, this version reads {FORMAT}; open it for writing once"
                 )
-            healthy = known in (None, FORMAT) and made.whole(dimension)
-        except (StoreError, ValueError):
-            if folder is None or not writable:
-                raise
-            healthy = False
-            made = None
-        if not healthy:
-            # A cache that is damaged or from another version is made again from Chroma; it holds nothing else.
-            warnings.warn(f"the cache in {folder} cannot be used and is rebuilt from Chroma", UserWarning, stacklevel=4)
-            if made is not None:
-                made.close()
-            assert folder is not None
-            for name in ("cache.sqlite3", "cache.sqlite3-wal", "cache.sqlite3-shm", "vectors.f32"):
-                (folder / name).unlink(missing_ok=True)
-            made = Sidecar(folder, None, writable=writable)
-            dimension = None
-        assert made is not None
-        if dimension is not None:
-            made.vectors(dimension)
-        if writable:
-            made.set_meta(format=FORMAT)
+            stored = made.get_meta("dimension")
+            dimension = int(stored) if stored else None
+            if known in (None, FORMAT) and made.whole(dimension):
+                if dimension is not None:
+                    made.vectors(dimension)
+                if writable:
+                    made.set_meta(format=FORMAT)
+                return made
+            problem: Exception = CacheDamagedError(f"the cache in {folder} is damaged; open it for writing once")
+        except (StoreError, ValueError) as error:
+            problem = error
+        if made is not None:
+            made.close()
+        if folder is None or not writable or type(problem) is StoreError:
+            raise (
+                problem
+                if isinstance(problem, StoreError)
+                else StoreError(f"the cache in {folder} is damaged: {problem}")
+            )
+        # A cache that is damaged or from another version is made again from Chroma; it holds nothing else.
+        warnings.warn(f"the cache in {folder} cannot be used and is rebuilt from Chroma", UserWarning, stacklevel=4)
+        remove_files(folder)
+        made = Sidecar(folder, None)
+        made.set_meta(format=FORMAT)
         return made
+
+    def rebuild_cache(self) -> None:
+        """Empty files in place of damaged ones, for the same collection; the caller fills them."""
+        embedder = None
+        with suppress(CacheDamagedError):
+            embedder = self.sidecar.get_meta("embedder") if self.sidecar.settings_are_sound() else None
+        self.sidecar.remake()
+        self.sidecar.set_meta(format=FORMAT, embedder=embedder, **self._belongs())
+        self.partitions.drop()
 
     # --- fingerprints ------------------------------------------------------------------------------------------------
 
@@ -126,14 +145,17 @@ class Store:
         """The scope keys as they are kept with the cache."""
         return json.dumps(self.scopes.keys)
 
-    def _check_fingerprints(self) -> None:
-        """The cache must be of this collection, analyzer and scope; otherwise it is emptied. Another embedder is an error."""
-        belongs = {
+    def _belongs(self) -> dict[str, str]:
+        return {
             "collection": self.backend.identity,
             "analyzer": self.analyzer.fingerprint,
             "scope": self.scope_id,
             "late": str(self.late_interaction),
         }
+
+    def _check_fingerprints(self) -> None:
+        """The cache must be of this collection, analyzer and scope; otherwise it is emptied. Another embedder is an error."""
+        belongs = self._belongs()
         stored = self.sidecar.get_meta("embedder")
         if stored is not None and self.sidecar.get_meta("collection") == belongs["collection"]:
             self._compare_embedders(Fingerprint(*json.loads(stored)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from memhybrid.errors import StoreError
 from memhybrid.records import Memory, StoredRecord, WriteEvent
+from memhybrid.state.checks import CacheDamagedError
 from memhybrid.state.sidecar import CachedMemory
 from memhybrid.store import Store
 from memhybrid.values import content_hash
@@ -65,6 +67,8 @@ class Syncer:
         self._ready = False
         self._unsettled = False
         self._token: str | None = None
+        store.sidecar.mend = self.mend
+        store.sidecar.quiet = self._nobody_writes
 
     @classmethod
     def of(cls, store: Store) -> Syncer:
@@ -79,6 +83,16 @@ class Syncer:
 
     def ensure_fresh(self, *, strong: bool = False) -> str | None:
         """Bring everything up to date where a cheap look says that something changed. A sentence where that was not possible."""
+        generation = self._store.sidecar.generation
+        try:
+            return self._ensure_fresh(strong=strong)
+        except CacheDamagedError:
+            if not self._store.sidecar.writable:
+                raise
+            self.mend(generation)
+            return None
+
+    def _ensure_fresh(self, *, strong: bool) -> str | None:
         store = self._store
         store.check_open()
         if not self._ready:
@@ -260,6 +274,29 @@ class Syncer:
             store.ledger.forget(gone)
         store.notify(WriteEvent(tuple(Memory(m.id, m.text, dict(m.metadata)) for m in changed), tuple(gone)))
 
+    def _nobody_writes(self) -> bool:
+        """For a reader: whether the cache holds all that Chroma does. Chroma is written to first."""
+        token = self._store.backend.change_token()
+        return token is not None and token == self._store.sidecar.get_meta("token")
+
+    # --- damage ------------------------------------------------------------------------------------------------------
+
+    def mend(self, generation: int) -> None:
+        """The cache is not what was written to it: make it again from Chroma, unless another thread did since this generation."""
+        with self._store.write_lock:
+            if self._store.sidecar.generation == generation:
+                self._rebuild()
+                self.sync()
+
+    def _rebuild(self) -> None:
+        store = self._store
+        store.check_indexable()
+        warnings.warn(
+            f"the cache in {store.sidecar.folder} is damaged and is rebuilt from Chroma", UserWarning, stacklevel=4
+        )
+        store.rebuild_cache()
+        self._token, self._ready = None, False
+
     # --- everything --------------------------------------------------------------------------------------------------
 
     def sync(self) -> SyncReport:
@@ -268,6 +305,8 @@ class Syncer:
         store.check_indexable()
         with store.write_lock:
             token = store.backend.change_token()
+            if store.sidecar.damage() is not None:
+                self._rebuild()
             identity = store.sidecar.get_meta("collection")
             if identity is not None and identity != store.backend.identity:
                 store.sidecar.clear()
@@ -301,6 +340,9 @@ class Syncer:
         store.check_open()
         problems: list[str] = []
         with store.write_lock:
+            damage = store.sidecar.damage()
+            if damage is not None:
+                return VerifyReport(store.backend.count(), (f"the cache is damaged: {damage}",))
             hashes = store.sidecar.all_hashes()
             seen: set[str] = set()
             for page in store.backend.pages():

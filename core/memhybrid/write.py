@@ -342,9 +342,10 @@ class Writer:
 
     def _stored_vector(self, identifier: str) -> tuple[Float32, bytes | None]:
         store = self._store
-        slot = store.sidecar.slots_of([identifier])[identifier]
-        vector = store.sidecar.vectors().take(np.array([slot], dtype=np.intp))[0]
-        return vector, store.sidecar.tokens_of(identifier)
+        kept = store.sidecar.kept_of([identifier])
+        if not kept:
+            raise StoreError(f"memory {identifier!r}: its vector in the cache is damaged; sync() makes it again")
+        return kept[identifier][1:]
 
     # --- delete ------------------------------------------------------------------------------------------------------
 

@@ -9,8 +9,10 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memhybrid.errors import StoreError
+from memhybrid.state.checks import is_damage
 from memhybrid.state.full import way_out
 
 _SCHEMA = """
@@ -20,6 +22,9 @@ CREATE TABLE IF NOT EXISTS usage (
 """
 _IN_LIST = 500
 _PATIENCE_S = 30.0
+_DAMAGED = (
+    ". It cannot be made again: put back a copy, or close the store and delete ledger.sqlite3* there to count anew"
+)
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,8 @@ class Ledger:
                     self._db = self._open()
                 yield self._db
             except sqlite3.Error as error:
-                raise StoreError(
-                    f"the usage ledger {self._path or 'in memory'} failed: {error}{way_out(error)}"
-                ) from error
+                hint = _DAMAGED if self._path is not None and is_damage(error) else way_out(error)
+                raise StoreError(f"the usage ledger {self._path or 'in memory'} failed: {error}{hint}") from error
 
     def _open(self) -> sqlite3.Connection:
         """The file is made at the first write, so that a store which never counts has none."""
@@ -110,15 +114,21 @@ class Ledger:
                 part = list(ids[start : start + _IN_LIST])
                 marks = ",".join("?" * len(part))
                 rows = db.execute(f"SELECT * FROM usage WHERE id IN ({marks})", part)  # noqa: S608
-                out.update((str(i), UsageEntry(int(c), last)) for i, c, last in rows)
+                out.update(self._entry(row) for row in rows)
         return out
+
+    def _entry(self, row: tuple[Any, ...]) -> tuple[str, UsageEntry]:
+        identifier, count, last = row
+        if not isinstance(identifier, str) or not isinstance(count, int) or not isinstance(last, float | int | None):
+            raise StoreError(f"the usage ledger {self._path} has something that was never written{_DAMAGED}")
+        return identifier, UsageEntry(count, last)
 
     def export(self) -> dict[str, UsageEntry]:
         """Every entry."""
         if self._unused:
             return {}
         with self._connection() as db:
-            return {str(i): UsageEntry(int(c), last) for i, c, last in db.execute("SELECT * FROM usage ORDER BY id")}
+            return dict(self._entry(row) for row in db.execute("SELECT * FROM usage ORDER BY id"))
 
     def set(self, entries: Mapping[str, UsageEntry]) -> None:
         """Put entries as they are, replacing those of the same ids."""

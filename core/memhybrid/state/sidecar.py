@@ -3,6 +3,9 @@
 Everything here can be rebuilt from Chroma. Texts and metadata are kept too, so that opening an unchanged store reads nothing
 from Chroma and analyses nothing. A row points at a slot of the vector file. Vectors are written first and the row is committed
 last; whatever a killed process left undone is found by the change token, which is committed with the rows.
+
+Every row has a checksum, of itself and of its vector, and every partition the sum of these: what is read is what was written, or the
+cache is made again (`mend`).
 """
 
 from __future__ import annotations
@@ -10,23 +13,36 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memhybrid.errors import StoreError
 from memhybrid.indexes.postings import PackedTerms
+from memhybrid.state.checks import CacheDamagedError, is_damage, is_sound, of_row, of_settings, of_vector
 from memhybrid.state.full import way_out
 from memhybrid.state.rowfile import FileRows, MemoryRows, Rows
 
-FORMAT = "1"
+_T = TypeVar("_T")
+FORMAT = "2"
 """Raise it whenever what is stored changes its meaning; another format is rebuilt from Chroma, never guessed at."""
+FILES = ("cache.sqlite3", "cache.sqlite3-wal", "cache.sqlite3-shm", "cache.sqlite3-journal", "vectors.f32")
+COLUMNS = "slot, id, text, metadata, terms, counts, entities, covered, tokens, scope, hash, vector_check, row_check"
+VECTORS_READ = 10_000
+"""Memories of a partition up to which its vectors are read, and so compared with their checksums, when it is loaded."""
 _IN_LIST = 500
+_CHECK = "check"
+_PAUSES_S = (0.02, 0.1)
+_OUTSIDE = ""
+"""Where the tally counts memories without a partition."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -41,13 +57,29 @@ CREATE TABLE IF NOT EXISTS memory (
     counts BLOB NOT NULL,
     entities TEXT NOT NULL,
     covered INTEGER NOT NULL,
-    tokens BLOB
+    tokens BLOB,
+    vector_check INTEGER NOT NULL,
+    row_check INTEGER NOT NULL
 );
 CREATE INDEX IF NOT EXISTS memory_scope ON memory (scope, slot);
+CREATE TABLE IF NOT EXISTS tally (
+    scope TEXT PRIMARY KEY, memories INTEGER NOT NULL, checks INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS entity_vector (
-    scope TEXT NOT NULL, key TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (scope, key)
+    scope TEXT NOT NULL, key TEXT NOT NULL, vector BLOB NOT NULL, row_check INTEGER NOT NULL, PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
 """
+
+
+def _layout(db: sqlite3.Connection) -> list[tuple[str, ...]]:
+    return db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+@cache
+def _expected_layout() -> list[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_SCHEMA)
+        return _layout(db)
 
 
 @dataclass(frozen=True)
@@ -71,32 +103,83 @@ class CachedMemory:
     slot: int = -1
 
 
+def _row(slot: int, memory: CachedMemory) -> tuple[Any, ...]:
+    """As in COLUMNS."""
+    told = (
+        slot,
+        memory.id,
+        memory.text,
+        json.dumps(dict(memory.metadata), ensure_ascii=False),
+        memory.terms.hashes.tobytes(),
+        memory.terms.counts.tobytes(),
+        json.dumps(memory.entities, ensure_ascii=False),
+        int(memory.covered),
+        memory.tokens,
+        memory.scope,
+        memory.hash,
+        of_vector(memory.vector),
+    )
+    return (*told, of_row(told))
+
+
+def _of_name(scope: str, key: Any, blob: Any) -> int | None:
+    if not isinstance(key, str) or not isinstance(blob, bytes) or len(blob) % 4:
+        return None
+    return crc32(f"{scope}\0{key}\0".encode("utf-8", "surrogatepass") + blob)
+
+
+def remove_files(folder: Path) -> None:
+    """Delete the cache in a folder; anything else there stays."""
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
+
+
 class Sidecar:
     """Reads and writes the cache. Writers are serialised by the caller; any thread may read."""
 
     def __init__(self, folder: Path | None, dimension: int | None, *, writable: bool = True) -> None:
         self.folder = folder
         self.writable = writable
+        self.mend: Callable[[int], None] | None = None
+        """Makes the cache again where it is damaged; told the `generation` that is. Without it CacheDamagedError is raised."""
+        self.generation = 0
+        self.quiet: Callable[[], bool] | None = None
+        """For a reader: whether nobody is writing, so that a vector that does not belong to its row is no write under way."""
         self._lock = threading.RLock()
-        self._db = self._connect()
         self._dimension = dimension
         self._vectors: Rows | None = None
-        self._free: list[int] = []
+        self._free: list[int] | None = None
         self._next_slot = 0
+        self._db = self._connect()
+        try:
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
         with self._guard():
-            if writable:
+            if self.writable:
                 self._db.executescript(_SCHEMA)
             row = self._db.execute("SELECT coalesce(max(slot), -1) + 1 FROM memory").fetchone()
             self._next_slot = int(row[0])
-            if self._next_slot:
-                used = (
-                    {s for (s,) in self._db.execute("SELECT slot FROM memory")}
-                    if self.count() < self._next_slot
-                    else None
-                )
-                if used is not None:
-                    # Slots are used again only after reopening: a reader may still hold the rows of this session's deletes.
-                    self._free = [s for s in range(self._next_slot) if s not in used]
+            # Slots are used again only after reopening: a reader may still hold the rows of this session's deletes.
+            self._free = None if self.count() < self._next_slot else []
+
+    def _unused_slots(self) -> list[int]:
+        used = {slot for (slot,) in self._db.execute("SELECT slot FROM memory")}
+        return [slot for slot in range(self._next_slot) if slot not in used]
+
+    def remake(self) -> None:
+        """Begin again with empty files. Whoever still reads the old ones keeps them."""
+        assert self.folder is not None
+        with self._lock:
+            self._db.close()
+            remove_files(self.folder)
+            self._vectors, self._dimension = None, None
+            self._db = self._connect()
+            self.generation += 1
+            self._prepare()
 
     def _connect(self) -> sqlite3.Connection:
         try:
@@ -106,13 +189,19 @@ class Sidecar:
             if not self.writable:
                 return sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False, isolation_level=None)
             db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
-            db.execute("PRAGMA journal_mode=WAL")
-            db.execute("PRAGMA synchronous=NORMAL")
-            db.execute("PRAGMA secure_delete=ON")
-            db.execute("PRAGMA mmap_size=268435456")
+            try:
+                db.execute("PRAGMA journal_mode=WAL")
+                db.execute("PRAGMA synchronous=NORMAL")
+                db.execute("PRAGMA secure_delete=ON")
+                db.execute("PRAGMA mmap_size=268435456")
+            except BaseException:
+                db.close()
+                raise
             return db
         except sqlite3.Error as error:
-            raise StoreError(f"cannot open the state in {self.folder}: {error}") from error
+            if is_damage(error):
+                raise self._damaged(str(error)) from error
+            raise StoreError(f"cannot open the state in {self.folder}: {error}{way_out(error)}") from error
 
     @contextmanager
     def _guard(self) -> Generator[None, None, None]:
@@ -120,10 +209,37 @@ class Sidecar:
             try:
                 yield
             except sqlite3.Error as error:
-                text = f"the state in {self.folder or 'memory'} failed: {error}{way_out(error)}"
-                if type(error) is sqlite3.DatabaseError and self.folder is not None:
-                    text += ". Close the store and delete cache.sqlite3* there: it is made again from Chroma"
-                raise StoreError(text) from error
+                if is_damage(error) and self.folder is not None:
+                    raise self._damaged(str(error)) from error
+                raise StoreError(f"the state in {self.folder or 'memory'} failed: {error}{way_out(error)}") from error
+
+    def _damaged(self, what: str) -> CacheDamagedError:
+        return CacheDamagedError(
+            f"the cache in {self.folder} is damaged ({what}). Open the store for writing once, or close it and delete "
+            "cache.sqlite3* there: it is made again from Chroma"
+        )
+
+    def _mended(self, read: Callable[[], _T]) -> _T:
+        """What `read` gives, after the cache was made again if it is damaged."""
+        generation = self.generation
+        try:
+            return read()
+        except CacheDamagedError:
+            if not self.writable:
+                return self._again(read)
+            if self.mend is None or self._db.in_transaction:
+                raise
+            self.mend(generation)
+            return read()
+
+    @staticmethod
+    def _again(read: Callable[[], _T]) -> _T:
+        """A reader may have looked in the middle of a write: only what stays damaged is."""
+        for pause in _PAUSES_S:
+            time.sleep(pause)
+            with suppress(CacheDamagedError):
+                return read()
+        return read()
 
     @contextmanager
     def transaction(self) -> Generator[None, None, None]:
@@ -143,10 +259,17 @@ class Sidecar:
     # --- what the state belongs to -----------------------------------------------------------------------------------
 
     def whole(self, dimension: int | None) -> bool:
-        """Whether both files are as long as they must be; a copy that broke off or a lost file shows here."""
-        if self.folder is None or not self.writable:
+        """Whether tables and settings are as they were made, and both files as long as they must be.
+
+        A copy that broke off or a lost file shows here.
+        """
+        if self.folder is None:
             return True
         with self._guard():
+            if _layout(self._db) != _expected_layout() or not self.settings_are_sound():
+                return False
+            if not self.writable:
+                return True
             pages, size = (
                 int(self._db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size")
             )
@@ -156,8 +279,17 @@ class Sidecar:
                 return False
             if not self._next_slot:
                 return True
-            rows = None if dimension is None else self.vectors(dimension)
+            rows = None if dimension is None or dimension < 1 else self.vectors(dimension)
             return isinstance(rows, FileRows) and len(rows) >= self._next_slot
+
+    def _settings(self) -> dict[str, str]:
+        return dict(self._db.execute("SELECT key, value FROM meta WHERE key <> ?", (_CHECK,)).fetchall())
+
+    def settings_are_sound(self) -> bool:
+        """Whether the values about the whole cache are as they were set."""
+        with self._guard():
+            settings = self._settings()
+        return self.get_meta(_CHECK) == (of_settings(settings) if settings else None)
 
     def get_meta(self, key: str) -> str | None:
         """One value about the whole cache."""
@@ -173,12 +305,13 @@ class Sidecar:
                     self._db.execute("DELETE FROM meta WHERE key = ?", (key,))
                 else:
                     self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_CHECK, of_settings(self._settings())))
 
     def clear(self) -> None:
         """Forget everything, with the space it took."""
         with self._guard():
-            for table in ("memory", "entity_vector", "meta"):
-                self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - three constants
+            for table in ("memory", "tally", "entity_vector", "meta"):
+                self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - four constants
             self._next_slot, self._free = 0, []
             if self._vectors is not None:
                 self._vectors.truncate()
@@ -215,33 +348,40 @@ class Sidecar:
         """Store or replace; the slot of each. A memory that is replaced keeps its slot."""
         if not memories:
             return []
-        known = self.slots_of([m.id for m in memories])
         with self.transaction():
-            slots = [known[m.id] if m.id in known else self._take_slot() for m in memories]
+            known = {row[0]: row[1:] for row in self._by_ids("id, slot, scope, row_check", [m.id for m in memories])}
+            slots = [known[m.id][0] if m.id in known else self._take_slot() for m in memories]
             matrix = np.stack([m.vector for m in memories])
             self.vectors(matrix.shape[1]).put(np.array(slots, dtype=np.intp), matrix)
-            self._db.executemany(
-                "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        slot,
-                        m.id,
-                        m.scope,
-                        m.hash,
-                        m.text,
-                        json.dumps(dict(m.metadata), ensure_ascii=False),
-                        m.terms.hashes.tobytes(),
-                        m.terms.counts.tobytes(),
-                        json.dumps(m.entities, ensure_ascii=False),
-                        int(m.covered),
-                        m.tokens,
-                    )
-                    for slot, m in zip(slots, memories, strict=True)
-                ],
-            )
+            rows = [_row(slot, memory) for slot, memory in zip(slots, memories, strict=True)]
+            marks = ",".join("?" * len(rows[0]))
+            self._db.executemany(f"INSERT OR REPLACE INTO memory ({COLUMNS}) VALUES ({marks})", rows)  # noqa: S608
+            self._count([(scope, check) for _, scope, check in known.values()], [(row[9], row[-1]) for row in rows])
         return slots
 
+    def _count(self, gone: Iterable[tuple[Any, int]], come: Iterable[tuple[Any, int]]) -> None:
+        """Keep the tally: how many memories each partition has, and the sum of their checksums."""
+        changes: dict[str, list[int]] = {}
+        for sign, rows in ((-1, gone), (1, come)):
+            for scope, check in rows:
+                if not isinstance(check, int):
+                    raise self._damaged("a row is not as it was written")
+                change = changes.setdefault(_OUTSIDE if scope is None else scope, [0, 0])
+                change[0] += sign
+                change[1] += sign * check
+        self._db.executemany(
+            "INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT (scope) DO UPDATE SET memories = memories + excluded.memories, "
+            "checks = checks + excluded.checks",
+            [(scope, memories, checks) for scope, (memories, checks) in changes.items()],
+        )
+        self._db.executemany(
+            "DELETE FROM tally WHERE scope = ? AND memories = 0 AND checks = 0",
+            [(scope,) for scope, (memories, _) in changes.items() if memories < 0],
+        )
+
     def _take_slot(self) -> int:
+        if self._free is None:
+            self._free = self._unused_slots()
         if self._free:
             return self._free.pop()
         self._next_slot += 1
@@ -249,13 +389,14 @@ class Sidecar:
 
     def remove(self, ids: Sequence[str]) -> None:
         """Forget memories and their vectors. The vectors of names that only they mentioned go with `compact`."""
-        slots = self.slots_of(ids)
-        if not slots:
-            return
         with self.transaction():
-            self._db.executemany("DELETE FROM memory WHERE slot = ?", [(s,) for s in slots.values()])
+            rows = self._by_ids("slot, scope, row_check", ids)
+            if not rows:
+                return
+            self._db.executemany("DELETE FROM memory WHERE slot = ?", [(row[0],) for row in rows])
+            self._count([(scope, check) for _, scope, check in rows], [])
         if self._vectors is not None or self._dimension is not None:
-            self.vectors().wipe(np.array(list(slots.values()), dtype=np.intp))
+            self.vectors().wipe(np.array([row[0] for row in rows], dtype=np.intp))
 
     def slots_of(self, ids: Sequence[str]) -> dict[str, int]:
         """id → slot of those that exist."""
@@ -263,7 +404,7 @@ class Sidecar:
 
     def scopes_of(self, ids: Sequence[str]) -> dict[str, str | None]:
         """id → partition of those that exist."""
-        return {row[0]: row[1] for row in self._by_ids("id, scope", ids)}
+        return {row[1]: row[9] for row in self._sound_by_ids(ids)}
 
     def hashes_of(self, ids: Sequence[str]) -> dict[str, bytes]:
         """id → content hash of those that exist."""
@@ -271,7 +412,18 @@ class Sidecar:
 
     def contents_of(self, ids: Sequence[str]) -> dict[str, tuple[str, dict[str, Any]]]:
         """id → (text, metadata) of those that exist."""
-        return {row[0]: (row[1], json.loads(row[2])) for row in self._by_ids("id, text, metadata", ids)}
+        return {row[1]: (row[2], json.loads(row[3])) for row in self._sound_by_ids(ids)}
+
+    def kept_of(self, ids: Sequence[str]) -> dict[str, tuple[str, NDArray[np.float32], bytes | None]]:
+        """id → (text, vector, packed token vectors) of those that exist and are as they were written."""
+        out: dict[str, tuple[str, NDArray[np.float32], bytes | None]] = {}
+        rows = [row for row in self._by_ids(COLUMNS, ids) if is_sound(row)]
+        if rows and self._dimension is not None:
+            vectors = self.vectors().take(np.array([row[0] for row in rows], dtype=np.intp))
+            for row, vector in zip(rows, vectors, strict=True):
+                if of_vector(vector) == row[-2]:
+                    out[row[1]] = (row[2], vector, row[8])
+        return out
 
     def vectors_of(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """id → vector of those that exist."""
@@ -280,11 +432,6 @@ class Sidecar:
             return {}
         matrix = self.vectors().take(np.array(list(slots.values()), dtype=np.intp))
         return dict(zip(slots, matrix, strict=True))
-
-    def tokens_of(self, identifier: str) -> bytes | None:
-        """One memory's packed token vectors."""
-        rows = self._by_ids("tokens", [identifier])
-        return rows[0][0] if rows else None
 
     def _by_ids(self, columns: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
         out: list[tuple[Any, ...]] = []
@@ -295,19 +442,76 @@ class Sidecar:
                 out.extend(self._db.execute(f"SELECT {columns} FROM memory WHERE id IN ({marks})", part))  # noqa: S608
         return out
 
-    def load(self, scope: str | None, *, unscoped: bool = False) -> list[tuple[Any, ...]]:
-        """The rows of one partition in slot order: slot, id, text, metadata, terms, counts, entities, covered, tokens.
+    def _sound_by_ids(self, ids: Sequence[str]) -> list[tuple[Any, ...]]:
+        def read() -> list[tuple[Any, ...]]:
+            rows = self._by_ids(COLUMNS, ids)
+            if self.folder is not None and not all(map(is_sound, rows)):
+                raise self._damaged("a row is not as it was written")
+            return rows
 
-        `unscoped` takes every memory whatever its scope.
-        """
-        columns = "slot, id, text, metadata, terms, counts, entities, covered, tokens"
-        with self._guard():
-            if unscoped:
-                return self._db.execute(f"SELECT {columns} FROM memory ORDER BY slot").fetchall()  # noqa: S608
-            return self._db.execute(
-                f"SELECT {columns} FROM memory WHERE scope IS ? ORDER BY slot",  # noqa: S608
+        return self._mended(read)
+
+    def load(self, scope: str) -> list[tuple[Any, ...]]:
+        """The rows of one partition in slot order, as in COLUMNS."""
+        return self._mended(lambda: self._sound_rows(scope, most=VECTORS_READ))
+
+    def _sound_rows(self, scope: str | None, *, most: int | None = None) -> list[tuple[Any, ...]]:
+        """A partition's rows, all of them as they were written; the vectors, too, if there are not more than `most`."""
+        with self._snapshot():
+            rows = self._db.execute(
+                f"SELECT {COLUMNS} FROM memory WHERE scope IS ? ORDER BY slot",  # noqa: S608
                 (scope,),
             ).fetchall()
+            if self.folder is None:
+                return rows
+            tally = self._db.execute(
+                "SELECT memories, checks FROM tally WHERE scope = ?", (_OUTSIDE if scope is None else scope,)
+            ).fetchone()
+            if not all(map(is_sound, rows)):
+                raise self._damaged("a row is not as it was written")
+            told = (len(rows), sum(row[-1] for row in rows))
+            if (tally or (0, 0)) != told or len({row[1] for row in rows}) < len(rows):
+                raise self._damaged("rows are missing, or are there twice")
+            if self._dimension is not None and rows and (most is None or len(rows) <= most):
+                vectors = self.vectors().take(np.array([row[0] for row in rows], dtype=np.intp))
+                wrong = any(of_vector(vector) != row[-2] for vector, row in zip(vectors, rows, strict=True))
+                # A reader may see a vector that the writer is just replacing.
+                if wrong and (self.writable or (self.quiet is not None and self.quiet())):
+                    raise self._damaged("a vector is not as it was written")
+            return rows
+
+    @contextmanager
+    def _snapshot(self) -> Generator[None, None, None]:
+        """Several queries on one state, whatever another process writes meanwhile."""
+        with self._guard():
+            if self._db.in_transaction:
+                yield
+                return
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    def damage(self) -> str | None:
+        """What is wrong with the files, None where nothing is. Reads all of them."""
+        if self.folder is None:
+            return None
+        try:
+            with self._guard():
+                if not self.whole(self._dimension):
+                    return "its tables or settings are not as they were made"
+                said = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+                if said != "ok":
+                    return str(said)
+                scopes = {s for (s,) in self._db.execute("SELECT DISTINCT scope FROM memory")}
+                scopes |= {s or None for (s,) in self._db.execute("SELECT scope FROM tally")}
+                for scope in scopes:
+                    self._sound_rows(scope)
+        except CacheDamagedError as error:
+            return str(error)
+        return None
 
     def count(self, scope: str | None = None) -> int:
         """Number of memories, of one partition if given."""
@@ -341,17 +545,25 @@ class Sidecar:
     def entity_vectors(self, scope: str) -> dict[str, NDArray[np.float32]]:
         """key → vector of one partition's names."""
         with self._guard():
-            rows = self._db.execute("SELECT key, vector FROM entity_vector WHERE scope = ?", (scope,)).fetchall()
-        return {str(key): np.frombuffer(blob, dtype=np.float32) for key, blob in rows}
+            rows = self._db.execute(
+                "SELECT key, vector, row_check FROM entity_vector WHERE scope = ?", (scope,)
+            ).fetchall()
+        # What is damaged is embedded again.
+        return {
+            key: np.frombuffer(blob, dtype=np.float32)
+            for key, blob, check in rows
+            if _of_name(scope, key, blob) == check
+        }
 
     def put_entity_vectors(self, scope: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
         """Keep the vectors of names."""
         if not self.writable:
             return
         with self.transaction():
+            blobs = [(key, np.asarray(vector, dtype=np.float32).tobytes()) for key, vector in vectors.items()]
             self._db.executemany(
-                "INSERT OR REPLACE INTO entity_vector VALUES (?, ?, ?)",
-                [(scope, key, np.asarray(v, dtype=np.float32).tobytes()) for key, v in vectors.items()],
+                "INSERT OR REPLACE INTO entity_vector VALUES (?, ?, ?, ?)",
+                [(scope, key, blob, _of_name(scope, key, blob)) for key, blob in blobs],
             )
 
     def drop_entity_vectors(self, scope: str, keys: Iterable[str]) -> None:
