@@ -7,8 +7,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from memhybrid import Memory, SearchResult
+from memhybrid import HybridMemory, Memory, SearchResult
 from memhybrid.concurrency import MAX_THREADS
+from memhybrid.diagnose.probe import Probe
 from tests.conftest import make_memory
 from tests.faults.soak import run
 from tests.reports.helpers import found, word
@@ -81,3 +82,14 @@ async def test_a_thousand_searches_gathered_while_others_write(tmp_path: Path) -
         for (query, profile), result in zip(queries, together, strict=True):
             assert found(result) == found(memory.search(query, k=9, profile=profile, now=0.0))
         assert memory.verify().ok
+
+
+def test_a_diagnosis_keeps_to_the_state_that_it_began_with(memory: HybridMemory) -> None:
+    """Its rows are those of one partition, though this is loaded anew between its searches, with fewer rows."""
+    memory.add([Memory(str(i), f"apple {word(i)}") for i in range(50)])
+    probe = Probe(memory, None, memory.profile, 0.0)
+    memory.delete([str(i) for i in range(45)])
+    memory.compact()
+    assert len(probe.scored("apple", memory.profile).rows) == 50
+    assert probe.ask(word(3), 1, memory.profile) == ["3"]
+    assert memory.search(word(3), 1, profile="bm25").ids == []

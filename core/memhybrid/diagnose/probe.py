@@ -34,13 +34,14 @@ class Probe:
     """Asks a store what it would answer. What is recorded stays in the copy."""
 
     def __init__(self, view: MemoryView, where: Mapping[str, Any] | None, profile: Profile, now: float) -> None:
-        store = copy.copy(view._store)
+        store: Any = copy.copy(view._store)
         store.ledger = Ledger(None)
         store.ledger.set(view._store.ledger.export())
         store.embedder = _remembering(view._store.embedder)
+        pinned, condition = view._view(where)
+        store.partitions = _Pinned(pinned)
         self._view = MemoryView(store, profile, view.scope, consistency="bounded", strict=False)
         self._scorer = MemoryView(store, profile, view.scope, consistency="bounded", strict=False)
-        pinned, condition = view._view(where)
         if profile.exclude_outdated:
             condition = still_valid(pinned.partition.metadata, profile.fields, now, condition)
         mask = pinned.mask(condition)
@@ -82,6 +83,24 @@ class Probe:
             return usage_value(entry.count, None if entry.last is None else (self._now - entry.last) / DAY)
 
         return np.array([value(i) for i in ids], dtype=np.float64)
+
+
+class _Pinned:
+    """One partition as it was, for every search of a probe: another one may number its rows otherwise."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.vectors = view.partition.vectors
+        self.row_of = view.partition.row_of
+
+    def get(self, scope: str) -> _Pinned:
+        """The one, whatever was written or loaded anew meanwhile."""
+        del scope
+        return self
+
+    def view(self) -> View:
+        """What every search works on."""
+        return self._view
 
 
 class _Recording(Searcher):
