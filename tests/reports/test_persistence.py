@@ -188,21 +188,25 @@ import os, sys
 from memhybrid import StoreError, StoreLockedError
 from tests.conftest import make_memory
 memory = make_memory(sys.argv[1]); memory.add("apple")
-pipe = os.pipe()
+pipe, back = os.pipe(), os.pipe()
 child = os.fork()
 if not child:
+    os.close(pipe[1])
     said = []
     for call in (lambda: memory.search("apple"), lambda: memory.add("x"), lambda: make_memory(sys.argv[1], read_only=True)):
         try: call()
         except StoreError as error: said.append("fork" in str(error))
     try: make_memory(sys.argv[1])
     except StoreLockedError: said.append("locked")
+    os.write(back[1], b"x")
     os.read(pipe[0], 1)
     try: make_memory(sys.argv[1])
     except StoreError as error: said.append("spawn" in str(error))
     with make_memory(sys.argv[2]) as own: own.add("pear"); said.append(own.count())
     print(said, flush=True)
     os._exit(0)
+os.close(back[1])
+os.read(back[0], 1)
 memory.close()
 with make_memory(sys.argv[1]) as again: again.add("plum")
 os.write(pipe[1], b"x")
