@@ -1,4 +1,4 @@
-"""Context: memories next to a strong hit in the same session gain from it, candidates or not."""
+"""Context: memories next to a strong hit in the same session gain from it, candidates or not; a question yields to its answer."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ SAME_SESSION = 0.4
 
 ANSWER = 0.95
 """The share for a message that follows another speaker's question."""
+
+QUESTION = 0.1
+"""The share of its score that a question in a conversation loses: it says what was not known, the answer is elsewhere."""
 
 Rows = NDArray[np.intp]
 
@@ -107,3 +110,12 @@ def lift(context: SignalContext, scores: Float64) -> Float64:
         speakers=np.full(len(session), -1) if speaker is None else speaker.codes.take(context.rows).astype(np.int64),
         answer=ANSWER,
     )
+
+
+def asking(context: SignalContext, scores: Float64) -> Float64:
+    """What a candidate that asks, in a session, has less: it looks most like the query and answers it least."""
+    column = context.view.partition.metadata.column(context.field_name("session_id"))
+    if column is None:
+        return np.zeros(len(scores))
+    asks = context.view.partition.questions.take(context.rows) & (column.codes.take(context.rows) >= 0)
+    return np.where(asks, -QUESTION * scores, 0.0)

@@ -34,12 +34,17 @@ Vectors = tuple[Float32 | None, TokenVectors | None]
 def embed_queries(store: Store, requests: Sequence[Request], profile: Profile, failed: Failed) -> list[Vectors]:
     """Vector and tokens of each query in one call to the embedder; (None, None) where there are none or the embedder failed."""
     out: list[Vectors] = [(None if r.embedding is None else unit(r.embedding), None) for r in requests]
-    needs_vector = any(name.startswith("semantic") for name in (*profile.signals, *profile.sources))
-    wants_tokens = profile.signals.get("late", 0.0) > 0 and store.late_interaction
+    used = {*profile.sources, *(name for name, weight in profile.signals.items() if weight > 0)}
+    needs_vector = any(name.startswith("semantic") for name in used)
+    wants_tokens = "late" in used and store.late_interaction
+    # What an embedder makes of a script that it does not know is used by nobody but the plain signal.
+    any_script = "semantic" in used or profile.entity_vectors
     wanted = [
         i
         for i, r in enumerate(requests)
-        if r.query.strip() and ((r.embedding is None and needs_vector) or wants_tokens)
+        if r.query.strip()
+        and ((r.embedding is None and needs_vector) or wants_tokens)
+        and (any_script or store.covers(r.query))
     ]
     dimension = store.sidecar.dimension
     if not wanted or not (needs_vector or wants_tokens) or dimension is None:

@@ -101,18 +101,18 @@ class Scored:
             ),
         )
 
-    def lifted(self, gained: Float64) -> Scored:
-        """With what each gains from its neighbours."""
+    def adjusted(self, name: str, amount: Float64) -> Scored:
+        """With an amount added to each score, which the trace shows under its name."""
         fused = self.fused
         return Scored(
             self.rows,
             self.values,
             self.raw,
             fusion.Fused(
-                np.minimum(fused.scores + gained, 1.0),
+                np.clip(fused.scores + amount, 0.0, 1.0),
                 fused.contributions,
                 fused.weights,
-                {**fused.adjustments, "context": gained},
+                {**fused.adjustments, name: amount},
                 fused.max_possible,
             ),
         )

@@ -259,13 +259,14 @@ class Searcher:
             extra = neighbours.neighbours_of(context, scored.fused.scores)
             if len(extra):
                 scored = scored.joined(self._score(context.over(extra), journal))
-            gained = neighbours.lift(context.over(scored.rows), scored.fused.scores)
+            context = context.over(scored.rows)
+            lifted = scored.adjusted("context", neighbours.lift(context, scored.fused.scores))
+            return lifted.adjusted("question", neighbours.asking(context, lifted.fused.scores))
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - without context the search goes on, and the trace says so
             journal.failed("context", error)
             return scored
-        return scored.lifted(gained)
 
     # --- order, rerank, budget ---------------------------------------------------------------------------------------
 
