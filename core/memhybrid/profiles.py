@@ -243,12 +243,12 @@ class Profile(BaseModel):
     @classmethod
     def semantic(cls) -> Profile:
         """Vectors alone."""
-        return cls(name="semantic", sources=("semantic",), signals={"semantic": 1.0})
+        return cls(name="semantic", sources=("semantic",), signals={"semantic": 1.0}, pool_max=100_000)
 
     @classmethod
     def keywords(cls) -> Profile:
         """BM25 alone (`bm25`)."""
-        return cls(name="bm25", sources=("bm25",), signals={"bm25": 1.0})
+        return cls(name="bm25", sources=("bm25",), signals={"bm25": 1.0}, pool_max=100_000)
 
     @classmethod
     def mem0(cls) -> Profile:

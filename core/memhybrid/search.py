@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from memhybrid import budget, diversity, fusion, neighbours
 from memhybrid.errors import DegradedError, StoreError
 from memhybrid.identity import is_identity_query
-from memhybrid.indexes.partition import View
+from memhybrid.indexes.partition import Partition, View
 from memhybrid.journal import Journal
 from memhybrid.profiles import Profile
 from memhybrid.protocols import Float64, TokenVectors
@@ -31,6 +31,8 @@ from memhybrid.store import Store
 from memhybrid.sync import Syncer
 from memhybrid.validity import valid_filter
 
+_Scan = tuple[Partition, NDArray[np.float32]]
+"""Similarities to all rows, and the partition that the rows are of: it may be loaded anew, in another order, meanwhile."""
 LISTED_DROPS = 100
 LISTED_RUNNERS_UP = 10
 
@@ -75,19 +77,19 @@ class Searcher:
             results.append(result)
         return results
 
-    def _scans(self, requests: Sequence[Request], vectors: Sequence[tuple[Any, Any]]) -> dict[int, NDArray[np.float32]]:
+    def _scans(self, requests: Sequence[Request], vectors: Sequence[tuple[Any, Any]]) -> dict[int, _Scan]:
         """Similarities of several queries to a whole resident scope in one product."""
         by_scope: dict[str, list[int]] = {}
         for i, request in enumerate(requests):
             if vectors[i][0] is not None:
                 by_scope.setdefault(request.scope, []).append(i)
-        out: dict[int, NDArray[np.float32]] = {}
+        out: dict[int, _Scan] = {}
         for scope, members in by_scope.items():
             partition = self._store.partitions.get(scope)
             if len(members) < 2 or partition.vectors is None or not partition.vectors.resident:
                 continue
             matrix = partition.vectors.scan_many(np.stack([vectors[i][0] for i in members]), partition.view().n)
-            out.update(zip(members, matrix, strict=True))
+            out.update((i, (partition, row)) for i, row in zip(members, matrix, strict=True))
         return out
 
     def _answer(
@@ -95,14 +97,14 @@ class Searcher:
         request: Request,
         profile: Profile,
         vector: tuple[NDArray[np.float32] | None, TokenVectors | None],
-        scan: NDArray[np.float32] | None,
+        scan: _Scan | None,
         journal: Journal,
     ) -> SearchResult:
         """The path of one query, top to bottom."""
         view = self._store.partitions.get(request.scope).view()
         query = features(self._store, request, *vector, view.lexical, journal.failed)
-        if scan is not None and len(scan) == view.n:
-            query = replace(query, scan=scan)
+        if scan is not None and scan[0] is view.partition and len(scan[1]) == view.n:
+            query = replace(query, scan=scan[1])
         mask = view.mask(valid_filter(view, request, profile))
         context = SignalContext(view, np.empty(0, np.intp), query, request, profile, mask, self._store.ledger)
         context.shared["nearest"] = self._store.backend.nearest

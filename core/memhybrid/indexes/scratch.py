@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import numpy as np
@@ -21,7 +21,7 @@ class Scratch:
         self._array: NDArray[np.float64] = np.zeros(0)
 
     @contextmanager
-    def borrow(self, n: int) -> Iterator[tuple[NDArray[np.float64], list[NDArray[np.int32]]]]:
+    def borrow(self, n: int) -> Generator[tuple[NDArray[np.float64], list[NDArray[np.int32]]], None, None]:
         """n zeros, and a list for the borrower to say which rows it wrote to; they are wiped at the end."""
         if not self._lock.acquire(blocking=False):
             yield np.zeros(n), []
