@@ -93,7 +93,8 @@ def neighbours_of(context: SignalContext, scores: Float64) -> Rows:
     near = near[near < context.view.n]
     if context.mask is not None:
         near = near[context.mask[near]]
-    return near[~np.isin(near, context.rows)]
+    known = np.sort(context.rows)
+    return near[known[np.minimum(known.searchsorted(near), len(known) - 1)] != near]
 
 
 def lift(context: SignalContext, scores: Float64) -> Float64:

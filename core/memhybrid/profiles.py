@@ -300,7 +300,7 @@ class Profile(BaseModel):
             signals={
                 "semantic_covered": 0.1,
                 "bm25_calibrated": 0.2,
-                "lexical_known": 0.04,
+                "coverage": 0.04,
                 "late": 0.7,
                 "date": 0.2,
                 "identifier": 0.5,
@@ -314,6 +314,7 @@ class Profile(BaseModel):
             bm25_k1=1.5,
             bm25_b=0.6,
             context=True,
+            context_expand=20,
             recommended_min_score=0.20,
         )
 

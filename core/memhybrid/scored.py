@@ -21,7 +21,9 @@ def as_hits(
     """The chosen positions as hits, in plain Python values."""
     positions = [position for position, _ in chosen]
     rows = scored.rows[positions]
-    found_by = {name.removesuffix("_covered"): np.isin(rows, found).tolist() for name, found in brought.items()}
+    found_by = {
+        name.removesuffix("_covered"): (rows[:, None] == found).any(axis=1).tolist() for name, found in brought.items()
+    }
     fused = scored.fused
     columns = {
         name: (

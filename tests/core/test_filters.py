@@ -175,7 +175,7 @@ def test_our_filters_mean_what_chromas_mean(client: Any, rows: list[dict[str, An
     )
     table = MetadataTable()
     for i, row in enumerate(rows):
-        table.append(i, row)
+        table.append(i, [row])
     try:
         for where in filters:
             ours = compile_filter(where)
@@ -227,7 +227,7 @@ def test_every_operator_means_what_its_definition_says(rows: list[dict[str, Any]
     """Extensions, nesting, several keys and several operators in one dict, against the plain definition."""
     table = MetadataTable()
     for i, row in enumerate(rows):
-        table.append(i, row)
+        table.append(i, [row])
     ours = compile_filter(where)
     expected = [oracle(row, where) for row in rows]
     mask = [True] * len(rows) if ours is None else ours.mask(table, len(rows)).tolist()
@@ -519,7 +519,7 @@ def test_long_lists_are_looked_up() -> None:
     table = MetadataTable()
     rows = 20_000
     for row in range(rows):
-        table.append(row, {"n": row, "s": f"id{row}"})
+        table.append(row, [{"n": row, "s": f"id{row}"}])
     numbers: list[Any] = list(range(0, 2 * rows, 2))
     for where in ({"n": {"$in": numbers}}, {"n": {"$any": numbers}}, {"s": {"$in": [f"id{n}" for n in numbers]}}):
         compiled = compile_filter(where)

@@ -70,9 +70,8 @@ class _Postings:
         """The score of each of the rows, 0 where the term does not occur."""
         if self.dense is not None:
             return self.dense[rows]
-        place = np.searchsorted(self.rows, rows)
-        place[place == len(self.rows)] = 0
-        return np.where(self.rows[place] == rows, self.scores[place], 0.0)
+        place, there = _places(self.rows, rows)
+        return np.where(there, self.scores[place], 0.0)
 
 
 @dataclass(frozen=True)
@@ -196,13 +195,12 @@ class Bm25State:
         """
         total = np.zeros(len(rows))
         hit = np.zeros(len(rows), dtype=np.bool_)
+        narrow = rows.astype(np.int32)
         constant = 0.0
         for postings, times in self._query(terms, params):
             if not len(postings.rows):
                 continue
-            at = np.searchsorted(postings.rows, rows)
-            at[at == len(postings.rows)] = 0
-            contains = postings.rows[at] == rows
+            at, contains = _places(postings.rows, narrow)
             total[contains] += times * postings.scores[at[contains]]
             hit |= contains
             if params.variant == "plus":
@@ -210,17 +208,16 @@ class Bm25State:
         return np.where(hit, total + constant, np.nan)
 
     def share(self, terms: Sequence[str], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """The share of the query's distinct terms, weighted by `idf_of`, that each row contains; 0 without terms."""
+        """The share of the query's distinct terms weighted by `idf_of`, that each row contains; 0 without terms."""
         total = 0.0
         held = np.zeros(len(rows))
+        narrow = rows.astype(np.int32)
         for term in dict.fromkeys(terms):
             idf = self.idf_of(term)
             total += idf
             found = self._rows(term_hash(term))[0]
             if len(found):
-                at = np.searchsorted(found, rows)
-                at[at == len(found)] = 0
-                held[found[at] == rows] += idf
+                held[_places(found, narrow)[1]] += idf
         return np.clip(held / total, 0.0, 1.0) if total > 0 else held
 
     def hits(self, terms: Sequence[str], mask: NDArray[np.bool_] | None = None) -> NDArray[np.intp]:
@@ -302,6 +299,13 @@ class Bm25State:
         else:
             rows = np.empty(0, np.int32)
         return best_of(rows, buffer[rows], n)
+
+
+def _places(found: NDArray[np.int32], rows: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where each row is in an ascending list, and whether it is there. Both of one type: numpy would copy the list otherwise."""
+    at = np.searchsorted(found, rows)
+    at[at == len(found)] = 0
+    return at, found[at] == rows
 
 
 def _nth(scores: NDArray[np.float64], n: int) -> float:

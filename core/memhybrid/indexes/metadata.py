@@ -46,15 +46,19 @@ class Column:
         self._grouped = 0
         self._group_lock = threading.Lock()
 
-    def put(self, row: int, value: Any) -> None:
-        """Set the value of a row (once; rows do not change)."""
-        identity = _identity(value)
-        code = self._code_of.get(identity)
-        if code is None:
-            code = len(self.values)
-            self.values.append(value)
-            self._code_of[identity] = code
-        self.codes.set(row, code)
+    def put(self, rows: Sequence[int], values: Sequence[Any]) -> None:
+        """Set the values of rows, ascending (once; rows do not change)."""
+        code_of = self._code_of
+        codes: list[int] = []
+        for value in values:
+            identity = _identity(value)
+            code = code_of.get(identity)
+            if code is None:
+                code = len(self.values)
+                self.values.append(value)
+                code_of[identity] = code
+            codes.append(code)
+        self.codes.reserve(rows[-1] + 1)[rows] = codes
 
     def rows(self, n: int) -> NDArray[np.int32]:
         """Codes of the rows 0..n, ABSENT where the key is missing."""
@@ -145,13 +149,18 @@ class MetadataTable:
     def __init__(self) -> None:
         self._columns: dict[str, Column] = {}
 
-    def append(self, row: int, metadata: Mapping[str, Any]) -> None:
-        """Set the metadata of a new row."""
-        for key, value in metadata.items():
-            column = self._columns.get(key)
-            if column is None:
-                column = self._columns.setdefault(key, Column())
-            column.put(row, value)
+    def append(self, start: int, metadatas: Iterable[Mapping[str, Any]]) -> None:
+        """Set the metadata of new rows, from `start` on."""
+        found: dict[str, tuple[list[int], list[Any]]] = {}
+        for row, metadata in enumerate(metadatas, start):
+            for key, value in metadata.items():
+                entry = found.get(key)
+                if entry is None:
+                    entry = found[key] = ([], [])
+                entry[0].append(row)
+                entry[1].append(value)
+        for key, (rows, values) in found.items():
+            self._columns.setdefault(key, Column()).put(rows, values)
 
     def column(self, key: str) -> Column | None:
         """The column of a key, or None if no row ever had it."""

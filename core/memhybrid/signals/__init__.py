@@ -12,7 +12,7 @@ from memhybrid.signals.entity import EntityBoost
 from memhybrid.signals.identifier import IdentifierMatch, NamedEntity
 from memhybrid.signals.importance import Importance
 from memhybrid.signals.late import LateInteraction
-from memhybrid.signals.lexical import KnownLexicalShare, LexicalShare
+from memhybrid.signals.lexical import Coverage, LexicalShare
 from memhybrid.signals.range import MessageRange
 from memhybrid.signals.recency import Recency
 from memhybrid.signals.semantic import CoveredSemantic, Semantic
@@ -31,7 +31,7 @@ REGISTRY: dict[str, Callable[[], Signal]] = {
     "date": DateNearness,
     "late": LateInteraction,
     "lexical": LexicalShare,
-    "lexical_known": KnownLexicalShare,
+    "coverage": Coverage,
     "importance": Importance,
     "recency": Recency,
     "range": MessageRange,

@@ -20,11 +20,13 @@ class LexicalShare:
         return context.view.lexical.share(context.query.terms, context.rows)
 
 
-class KnownLexicalShare(LexicalShare):
-    """The same, and NaN for a query without terms.
+class Coverage(LexicalShare):
+    """The same, and NaN for a query without terms: `balanced` drops what is not known, where `tipsy` counts it as 0.
 
     BM25 saturates: beside a word said five times, the one word more that another memory has counts little. Here it counts.
     """
+
+    name = "coverage"
 
     def values(self, context: SignalContext) -> Float64:
         """One number a candidate."""

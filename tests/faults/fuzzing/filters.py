@@ -445,7 +445,7 @@ class Filters:
         report.counts["understood"] += 1
         table = MetadataTable()
         for i, row in enumerate(rows):
-            table.append(i, row)
+            table.append(i, [row])
         mask = [True] * len(rows) if ours is None else ours.mask(table, len(rows)).tolist()
         again = [True] * len(rows) if ours is None else ours.mask(table, len(rows)).tolist()
         if mask != expected or again != expected:
