@@ -97,26 +97,41 @@ def neighbours_of(context: SignalContext, scores: Float64) -> Rows:
     return near[known[np.minimum(known.searchsorted(near), len(known) - 1)] != near]
 
 
-def lift(context: SignalContext, scores: Float64) -> Float64:
-    """What each candidate gains from its neighbours among the candidates."""
-    session, position = _places(context, context.rows)
-    speaker = context.view.partition.metadata.column(context.field_name("speaker"))
-    return neighbour_lift(
-        scores,
-        session,
-        position,
-        near=NEAR,
-        same_session=SAME_SESSION,
-        questions=context.view.partition.questions.take(context.rows),
-        speakers=np.full(len(session), -1) if speaker is None else speaker.codes.take(context.rows).astype(np.int64),
-        answer=ANSWER,
-    )
+@dataclass(frozen=True)
+class Conversation:
+    """Where candidates stand in their sessions: session code (-1: none), position (NaN: none), whether one asks, who speaks (-1)."""
 
+    session: NDArray[np.int64]
+    position: Float64
+    asks: NDArray[np.bool_]
+    speaker: NDArray[np.int64]
 
-def asking(context: SignalContext, scores: Float64) -> Float64:
-    """What a candidate that asks, in a session, has less: it looks most like the query and answers it least."""
-    column = context.view.partition.metadata.column(context.field_name("session_id"))
-    if column is None:
-        return np.zeros(len(scores))
-    asks = context.view.partition.questions.take(context.rows) & (column.codes.take(context.rows) >= 0)
-    return np.where(asks, -QUESTION * scores, 0.0)
+    @classmethod
+    def of(cls, context: SignalContext) -> Conversation:
+        """The context's candidates."""
+        session, position = _places(context, context.rows)
+        partition = context.view.partition
+        speaker = partition.metadata.column(context.field_name("speaker"))
+        return cls(
+            session,
+            position,
+            partition.questions.take(context.rows),
+            np.full(len(session), -1) if speaker is None else speaker.codes.take(context.rows).astype(np.int64),
+        )
+
+    def lift(self, scores: Float64) -> Float64:
+        """What each candidate gains from its neighbours among the candidates."""
+        return neighbour_lift(
+            scores,
+            self.session,
+            self.position,
+            near=NEAR,
+            same_session=SAME_SESSION,
+            questions=self.asks,
+            speakers=self.speaker,
+            answer=ANSWER,
+        )
+
+    def asking(self, scores: Float64) -> Float64:
+        """What a candidate that asks, in a session, has less: it looks most like the query and answers it least."""
+        return np.where(self.asks & (self.session >= 0), -QUESTION * scores, 0.0)

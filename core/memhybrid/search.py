@@ -261,9 +261,9 @@ class Searcher:
             extra = neighbours.neighbours_of(context, scored.fused.scores)
             if len(extra):
                 scored = scored.joined(self._score(context.over(extra), journal))
-            context = context.over(scored.rows)
-            lifted = scored.adjusted("context", neighbours.lift(context, scored.fused.scores))
-            return lifted.adjusted("question", neighbours.asking(context, lifted.fused.scores))
+            conversation = neighbours.Conversation.of(context.over(scored.rows))
+            lifted = scored.adjusted("context", conversation.lift(scored.fused.scores))
+            return lifted.adjusted("question", conversation.asking(lifted.fused.scores))
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - without context the search goes on, and the trace says so

@@ -48,8 +48,7 @@ class Pools:
     tie: Integers
     grade: Float64
     ideal: Float64
-    session: Integers
-    position: Float64
+    conversation: neighbours.Conversation
     values: dict[str, Float64]
     keywords: dict[str, dict[Bm25Key, Float64]]
 
@@ -60,10 +59,8 @@ class Pools:
         fused = fusion.renormalised(chosen, {n: profile.signals[n] for n in names}).scores
         if not profile.context:
             return fused
-        gained = fusion.neighbour_lift(
-            fused, self.session, self.position, near=neighbours.NEAR, same_session=neighbours.SAME_SESSION
-        )
-        return np.minimum(fused + gained, 1.0)
+        lifted = np.minimum(fused + self.conversation.lift(fused), 1.0)
+        return lifted + self.conversation.asking(lifted)
 
     def ndcg(self, profile: Profile) -> Float64:
         """nDCG@10 of every query (Q,): gain is the grade, discount the binary logarithm of rank + 1."""
@@ -80,8 +77,7 @@ class _One:
     """One query's candidates."""
 
     ids: list[str]
-    session: Integers
-    position: Float64
+    conversation: neighbours.Conversation
     values: dict[str, Float64]
     keywords: dict[str, dict[Bm25Key, Float64]]
 
@@ -138,7 +134,7 @@ def _signals(
             extra = neighbours.neighbours_of(context.over(rows), scored.fused.scores)
             scored = scored.joined(searcher._score(context.over(extra), journal)) if len(extra) else scored
             rows = scored.rows
-        lifted = scored.fused.scores + neighbours.lift(context.over(rows), scored.fused.scores)
+        lifted = scored.fused.scores + neighbours.Conversation.of(context.over(rows)).lift(scored.fused.scores)
         rows = rows[_worth_keeping([scored.fused.scores, lifted, *scored.values.values()])]
     if journal.degraded:
         raise DegradedError("; ".join(journal.degraded))
@@ -151,8 +147,7 @@ def _signals(
             by_keywords[name] = {bm25_key(p): _clean(signal.values(replace(context, profile=p))) for p in keywords}
         else:
             values[name] = _clean(signal.values(context))
-    session, position = neighbours._places(context, rows)
-    return _One([view.id(int(row)) for row in rows], session, position, values, by_keywords)
+    return _One([view.id(int(row)) for row in rows], neighbours.Conversation.of(context), values, by_keywords)
 
 
 def _clean(values: Float64) -> Float64:
@@ -173,8 +168,9 @@ def _joined(parts: Sequence[_One], queries: Sequence[Query]) -> Pools:
 
     identifiers = [i for part in parts for i in part.ids]
     rank = {identifier: place for place, identifier in enumerate(sorted(set(identifiers)))}
-    largest = max((int(p.session.max(initial=-1)) for p in parts), default=-1) + 1
-    sessions = [np.where(p.session >= 0, p.session + n * largest, -1) for n, p in enumerate(parts)]
+    talks = [part.conversation for part in parts]
+    largest = max((int(t.session.max(initial=-1)) for t in talks), default=-1) + 1
+    sessions = [np.where(t.session >= 0, t.session + n * largest, -1) for n, t in enumerate(talks)]
     ideal = [
         sum(g / np.log2(r + 2.0) for r, g in enumerate(sorted(q.relevant.values(), reverse=True)[:K])) for q in queries
     ]
@@ -185,8 +181,12 @@ def _joined(parts: Sequence[_One], queries: Sequence[Query]) -> Pools:
             [q.relevant.get(i, 0) for q, p in zip(queries, parts, strict=True) for i in p.ids], dtype=np.float64
         ),
         ideal=np.array(ideal),
-        session=np.concatenate([np.empty(0, dtype=np.int64), *sessions]),
-        position=flat([p.position for p in parts]),
+        conversation=neighbours.Conversation(
+            np.concatenate([np.empty(0, dtype=np.int64), *sessions]),
+            flat([t.position for t in talks]),
+            np.concatenate([np.empty(0, dtype=np.bool_), *(t.asks for t in talks)]),
+            np.concatenate([np.empty(0, dtype=np.int64), *(t.speaker for t in talks)]),
+        ),
         values={name: flat([p.values[name] for p in parts]) for name in parts[0].values},
         keywords={
             name: {key: flat([p.keywords[name][key] for p in parts]) for key in by_key}
