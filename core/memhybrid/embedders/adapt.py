@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from memhybrid.embedders._common import text_list
@@ -60,7 +61,7 @@ def as_embedder(obj: object = None, *, name: str | None = None, dimension: int |
     return _wrapper(obj)(obj, name=name, dimension=dimension)
 
 
-class AdaptedEmbedder:
+class AdaptedEmbedder(ABC):
     """Another library's embedder behind the protocol; made by `as_embedder`. `wrapped` is the object itself.
 
     Thread-safe if that object is; can be pickled if that can be.
@@ -97,11 +98,11 @@ class AdaptedEmbedder:
         """Vectors (n, d) of queries, by the wrapped embedder's own method for queries where it has one."""
         return self._checked(self._queries, texts)
 
-    def _documents(self, texts: list[str]) -> object:
-        raise NotImplementedError
+    @abstractmethod
+    def _documents(self, texts: list[str]) -> object: ...
 
-    def _queries(self, texts: list[str]) -> object:
-        raise NotImplementedError
+    @abstractmethod
+    def _queries(self, texts: list[str]) -> object: ...
 
     def _checked(self, embed: Callable[[list[str]], object], texts: Sequence[str]) -> Float32:
         if isinstance(texts, str):
