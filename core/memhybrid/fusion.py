@@ -149,14 +149,19 @@ def neighbour_lift(
                 found, hit = _at(position[placed] + offset)
                 gained[hit] = np.maximum(gained[hit], kappa * (peak[found[hit]] - own[hit]))
         if questions is not None and speakers is not None and answer > 0:
-            asked = np.full(len(keys), -1.0)
+            # The strongest question of each message, who asks it, and the strongest that somebody else asks there.
+            asked, second = np.full(len(keys), -1.0), np.full(len(keys), -1.0)
             asker = np.full(len(keys), -1, dtype=np.int64)
             asking = np.flatnonzero(questions[placed])
             for i in asking[np.argsort(own[asking], kind="stable")].tolist():
-                asked[slot[i]], asker[slot[i]] = own[i], speakers[placed[i]]
+                at, who = slot[i], speakers[placed[i]]
+                if asker[at] < 0 or asker[at] != who:
+                    second[at] = asked[at]
+                asked[at], asker[at] = own[i], who
             found, hit = _at(position[placed] - 1)
             other = (asker[found] < 0) | (asker[found] != speakers[placed])
-            hit &= other & (asked[found] > own)
-            gained[hit] = np.maximum(gained[hit], answer * (asked[found[hit]] - own[hit]))
+            best = np.where(other, asked[found], second[found])
+            hit &= best > own
+            gained[hit] = np.maximum(gained[hit], answer * (best[hit] - own[hit]))
         lift[placed] = gained
     return np.maximum(lift, 0.0)

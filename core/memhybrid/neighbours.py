@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memhybrid.fusion import neighbour_lift
+from memhybrid.indexes.vectors import best_rows
 from memhybrid.protocols import Float64
 from memhybrid.signals.context import SignalContext
 from memhybrid.signals.importance import finite_number
@@ -27,9 +28,10 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class _Session:
-    """The rows of one session with a position, in order of it."""
+    """The living rows of one session with a position, in order of it; valid while rows of the session and dead rows are as many."""
 
     size: int
+    dead: int
     rows: Rows
     positions: Float64
 
@@ -39,13 +41,17 @@ def _session(context: SignalContext, code: int) -> _Session:
     table = context.view.partition.metadata
     column = table.column(context.field_name("session_id"))
     assert column is not None
-    kept = context.view.partition.sessions
+    view, kept = context.view, context.view.partition.sessions
+    dead = view.n - view.count
     fields = context.profile.fields
     key = (fields.session_id, fields.msg_id, fields.created_at, code)
     known = kept.get(key)
-    if isinstance(known, _Session) and known.size == column.size_with(code, context.view.n):
+    if isinstance(known, _Session) and (known.size, known.dead) == (column.size_with(code, view.n), dead):
         return known
-    members = column.rows_with(code, context.view.n)
+    members = column.rows_with(code, view.n)
+    size = len(members)
+    if view.alive is not None:
+        members = members[view.alive[members]]
     positions = table.floats(context.field_name("msg_id"), members, finite_number)
     if not np.isfinite(positions).any():
         times = table.times([context.field_name("created_at")], members)
@@ -53,7 +59,7 @@ def _session(context: SignalContext, code: int) -> _Session:
         ranks = np.searchsorted(np.unique(times[np.isfinite(times)]), times).astype(np.float64)
         positions = np.where(np.isfinite(times), ranks, np.nan)
     order = np.argsort(positions, kind="stable")
-    made = kept[key] = _Session(len(members), members[order], positions[order])
+    made = kept[key] = _Session(size, dead, members[order], positions[order])
     return made
 
 
@@ -76,10 +82,11 @@ def _places(context: SignalContext, rows: Rows) -> tuple[NDArray[np.int64], Floa
 def neighbours_of(context: SignalContext, scores: Float64) -> Rows:
     """Rows within two messages of the strongest candidates that are no candidates themselves."""
     column = context.view.partition.metadata.column(context.field_name("session_id"))
-    most = min(context.profile.context_expand, len(scores))
-    if column is None or not most:
+    most = context.profile.context_expand
+    if column is None or not most or not len(scores):
         return np.empty(0, np.intp)
-    strongest = context.rows[np.argpartition(-scores, most - 1)[:most]]
+    # All that tie with the last of them, too: which of these come first in memory differs from process to process.
+    strongest = context.rows[best_rows(scores, most, None, tolerance=0.0)]
     session, position = _places(context, strongest)
     reach = max(NEAR)
     found: list[Rows] = [np.empty(0, np.intp)]

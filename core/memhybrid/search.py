@@ -6,6 +6,7 @@ A part that fails is left out and the trace says so; only a failing store is an 
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -162,7 +163,7 @@ class Searcher:
         others = np.setdiff1d(allowed, rows)
         missing = context.request.k - len(rows)
         ids = context.view.partition.ids
-        extra = sorted(others[: 50 * missing + 1000].tolist(), key=lambda r: ids[r])[:missing]
+        extra = heapq.nsmallest(missing, others.tolist(), key=ids.__getitem__)
         return np.union1d(rows, np.array(extra, dtype=np.intp))
 
     def _entity_vectors(self, context: SignalContext, journal: Journal) -> None:

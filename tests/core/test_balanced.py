@@ -483,8 +483,7 @@ def test_neighbour_lift_is_its_definition(
     """Each memory gains the largest κ·(score_j - score_i) over all others of its session, never less than 0 nor past the strongest."""
     rest, *nearest = shares
     near: dict[float, float] = {2: nearest[0], 1: nearest[1], 0: nearest[2]}
-    # Whatever shares a message has been said by one speaker.
-    speaker = [-1 if p != p else speakers[8 * max(s, 0) + int(2 * p) % 8] for s, p, _, _ in said]
+    speaker = speakers[: len(said)]
 
     def kappa(i: int, j: int) -> float:
         """The share of j's lead that i gains."""
@@ -668,3 +667,67 @@ def test_a_search_writes_nothing_unless_asked_to(tmp_path: Path) -> None:
         memory.search(BREAD)
         assert memory.usage()["a"].count == 1
         assert memory.list() == listed
+
+
+def deleted_between(memory: HybridMemory) -> None:
+    """A session by dates, one memory of which is deleted after a search."""
+    day = datetime(2026, 3, 1, tzinfo=timezone.utc)
+    said = {"a": "sourdough bread", "b": "qq", "c": "zz", "e": "yy"}
+    memory.add(
+        [
+            Memory(i, text, {"session_id": "s", "created_at": (day + timedelta(days=n)).isoformat()})
+            for n, (i, text) in enumerate(said.items())
+        ]
+    )
+    memory.search("sourdough bread")
+    memory.delete("b")
+
+
+def tied_and_rewritten(memory: HybridMemory) -> None:
+    """More equally strong memories than context looks around, some of them written again."""
+    strong = [
+        Memory(f"h{i:03}", "sourdough bread", {"session_id": f"s{i}", "msg_id": 1}, [1.0, 0.0]) for i in range(30)
+    ]
+    beside = [Memory(f"n{i:03}", f"aside {i}", {"session_id": f"s{i}", "msg_id": 2}, [-1.0, 0.0]) for i in range(30)]
+    others = [Memory(f"x{i:03}", f"filler {word(i)}", {}, [0.0, 1.0]) for i in range(500)]
+    memory.add([*strong, *beside, *others])
+    memory.add([Memory(m.id, m.text, {**m.metadata, "again": True}, [1.0, 0.0]) for m in strong[:8]])
+
+
+def unmatched_and_rewritten(memory: HybridMemory) -> None:
+    """Many memories that nothing brings, the first of them written again."""
+    memory.add([Memory(f"f{i:04}", word(i), {}, [0.0, 1.0]) for i in range(1_600)])
+    memory.add([Memory(f"f{i:04}", word(i), {"again": True}, [0.0, 1.0]) for i in range(4)])
+
+
+@pytest.mark.parametrize(
+    ("history", "query", "vector"),
+    [
+        (deleted_between, "sourdough bread", None),
+        (tied_and_rewritten, "sourdough bread", [1.0, 0.0]),
+        (unmatched_and_rewritten, "没有", None),
+    ],
+)
+def test_a_store_answers_alike_before_and_after_it_is_opened_again(
+    tmp_path: Path, history: Callable[[HybridMemory], None], query: str, vector: list[float] | None
+) -> None:
+    """Where rows stand in memory, which differs after updates and deletes, decides nothing."""
+    options: dict[str, Any] = {} if vector is None and history is deleted_between else {"embedder": Narrow(2)}
+
+    def ask(memory: HybridMemory) -> list[tuple[str, float]]:
+        return [(hit.memory.id, hit.score) for hit in memory.search(query, k=45, embedding=vector)]
+
+    with make_memory(tmp_path / "store", **options) as memory:
+        history(memory)
+        live = ask(memory)
+    with make_memory(tmp_path / "store", **options) as memory:
+        assert ask(memory) == live
+    assert live
+
+
+class Narrow(HashEmbedder):
+    """Knows ASCII alone."""
+
+    def covers(self, text: str) -> bool:
+        """Whether all of it is ASCII."""
+        return text.isascii()

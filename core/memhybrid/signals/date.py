@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from memhybrid.indexes.vectors import best_rows
 from memhybrid.protocols import Float64
 from memhybrid.signals.context import SignalContext
 
@@ -47,7 +48,7 @@ class DateNearness:
 
 
 def dated_rows(context: SignalContext, n: int) -> NDArray[np.intp]:
-    """The n rows nearest to a named date, by semantic similarity where these tie."""
+    """The n rows nearest to a named date, by semantic similarity where these tie, then by id."""
     if not context.query.dates:
         return np.empty(0, np.intp)
     column = context.view.partition.metadata.column(context.field_name("created_at"))
@@ -63,4 +64,5 @@ def dated_rows(context: SignalContext, n: int) -> NDArray[np.intp]:
     scan = context.shared.get("scan")
     if scan is not None:
         score = score + np.nan_to_num(scan[rows])
-    return rows[np.argpartition(-score, n)[:n]]
+    best = best_rows(score, n, None, tolerance=0.0)
+    return rows[best[context.view.order(rows[best], score[best])[:n]]]
