@@ -1,13 +1,15 @@
-"""Blocking work off the event loop, on a bounded number of threads."""
+"""Blocking work off the event loop, or beside the caller, on a bounded number of threads; and large loads without the collector."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -16,6 +18,9 @@ T = TypeVar("T")
 MAX_THREADS = min(32, (os.cpu_count() or 1) + 4)
 _pools: dict[int, ThreadPoolExecutor] = {}
 _guard = threading.Lock()
+_helpers: dict[int, ThreadPoolExecutor] = {}
+_idle = threading.BoundedSemaphore(os.cpu_count() or 1)
+_paused = threading.Lock()
 
 
 def _pool() -> ThreadPoolExecutor:
@@ -31,3 +36,44 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
     """Run a blocking function on one of our threads, with the caller's context variables."""
     call = partial(contextvars.copy_context().run, function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_pool(), call)
+
+
+def aside(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
+    """Start a function beside the caller where a thread is idle; the answer gives its result, or runs it now where none was.
+
+    The function must not call `aside` itself. Worth it for what leaves Python's lock, such as a query of Chroma's index.
+    """
+    context = contextvars.copy_context()
+
+    def call() -> T:
+        return context.run(function, *args, **kwargs)
+
+    def run() -> T:
+        try:
+            return call()
+        finally:
+            _idle.release()
+
+    if not _idle.acquire(blocking=False):
+        return call
+    with _guard:
+        pool = _helpers.get(os.getpid())
+        if pool is None:
+            pool = _helpers[os.getpid()] = ThreadPoolExecutor(os.cpu_count() or 1, "memhybrid-aside")
+    return pool.submit(run).result
+
+
+@contextmanager
+def many_objects() -> Generator[None, None, None]:
+    """Without the cyclic collector: a load makes objects by the hundred thousand, none of them garbage, and each of its passes
+    would walk all that the process has.
+    """
+    if not gc.isenabled() or not _paused.acquire(blocking=False):
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        _paused.release()

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from memhybrid.concurrency import many_objects
 from memhybrid.indexes.partition import Partition
 from memhybrid.state.sidecar import CachedMemory, Sidecar
 
@@ -53,12 +54,13 @@ class Partitions:
             return self._epoch_all, self._epochs.get(scope, 0)
 
     def _load(self, scope: str) -> Partition:
-        rows = self._sidecar.load(scope)
-        dimension = self._sidecar.dimension
-        vectors = self._sidecar.vectors() if dimension is not None else None
-        resident = self._scoped or len(rows) <= EXACT_LIMIT
-        self.cold_loads += 1
-        return Partition.load(scope, rows, dimension, vectors, resident=resident, bm25=self._bm25)
+        with many_objects():
+            rows = self._sidecar.load(scope)
+            dimension = self._sidecar.dimension
+            vectors = self._sidecar.vectors() if dimension is not None else None
+            resident = self._scoped or len(rows) <= EXACT_LIMIT
+            self.cold_loads += 1
+            return Partition.load(scope, rows, dimension, vectors, resident=resident, bm25=self._bm25)
 
     def _publish(self, scope: str, made: Partition, epoch: tuple[int, int]) -> Partition | None:
         """Make a loaded partition the resident one, unless a write came after it was read."""
