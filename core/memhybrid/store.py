@@ -76,7 +76,9 @@ class Store:
                 state.mkdir(parents=True, exist_ok=True)
             usable = state is None or not read_only or (state / "cache.sqlite3").exists()
             self.sidecar = self._open_sidecar(state if usable else None, writable=not read_only or not usable)
-            self.ledger = Ledger(state if usable else None)
+            # Counts stay where they are also without a cache to read beside them.
+            counted = state is not None and (state / "ledger.sqlite3").exists()
+            self.ledger = Ledger(state if usable or counted else None)
             try:
                 self._check_fingerprints()
             except CacheDamagedError:

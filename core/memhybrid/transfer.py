@@ -49,10 +49,11 @@ def export_store(memory: HybridMemory, path: str | Path) -> int:
             usage = store.ledger.export()
             file.write(json.dumps(head, ensure_ascii=False) + "\n")
             for page in store.backend.pages():
-                # Ours as they were given: Chroma's have been normalised, which changes last bits.
-                vectors = store.sidecar.vectors_of([record.id for record in page])
+                # Ours as they were given, where they are whole: Chroma's have been normalised, which changes last bits.
+                kept = store.sidecar.kept_of([record.id for record in page])
                 for record in page:
-                    line = _line(record, vectors.get(record.id, record.vector), usage.get(record.id))
+                    vector = kept[record.id][1] if record.id in kept else record.vector
+                    line = _line(record, vector, usage.get(record.id))
                     file.write(json.dumps(line, ensure_ascii=False) + "\n")
                 written += len(page)
     except OSError as error:

@@ -43,13 +43,18 @@ def test_what_is_raised_beside_reaches_the_caller_and_frees_the_thread() -> None
 
 def test_the_collector_is_as_it_was_after_a_load() -> None:
     """Also where the load fails, and where somebody had switched it off."""
-    assert gc.isenabled()
-    with pytest.raises(KeyError), many_objects():
-        assert not gc.isenabled()
+
+    def failing_load() -> None:
         with many_objects():
-            pass
-        assert not gc.isenabled()
-        raise KeyError
+            assert not gc.isenabled()
+            with many_objects():
+                pass
+            assert not gc.isenabled()
+            raise KeyError
+
+    assert gc.isenabled()
+    with pytest.raises(KeyError):
+        failing_load()
     assert gc.isenabled()
     gc.disable()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import warnings
@@ -202,6 +203,17 @@ def test_verify_names_the_damage_and_sync_mends_it(filled: Path) -> None:
         assert memory.verify().ok
 
 
+def test_an_export_has_no_damaged_vector(filled: Path, tmp_path: Path) -> None:
+    """A vector that is not as it was written comes from Chroma instead."""
+    other_vectors(filled)
+    with make_memory(filled) as memory:
+        assert memory.export(tmp_path / "all.jsonl") == len(TEXTS)
+    lines = map(json.loads, (tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines())
+    vectors = {line["id"]: line["embedding"] for line in lines if "id" in line}
+    expected = HashEmbedder(64).embed_documents([TEXTS["m1"]])[0]
+    assert vectors["m1"] == pytest.approx(expected.tolist(), abs=1e-6)
+
+
 def test_a_reader_refuses_a_damaged_cache(filled: Path) -> None:
     """It may not mend it, and says who does."""
     sql("UPDATE memory SET text = 'something else' WHERE id = 'm7'")(filled)
@@ -228,6 +240,29 @@ def test_a_damaged_ledger_says_what_can_be_done(filled: Path, column: str) -> No
     sql(f"UPDATE usage SET {column} = 'x'", "ledger.sqlite3")(filled)
     with make_memory(filled) as memory, pytest.raises(StoreError, match=r"ledger.*put back a copy"):
         memory.usage()
+
+
+def test_a_ledger_whose_names_are_no_text_is_damaged(filled: Path) -> None:
+    """Python itself fails while it words what SQLite says."""
+    path = state(filled) / "ledger.sqlite3"
+    before = path.read_bytes()
+    path.write_bytes(before.replace(b"retrieve_count", b"retrieve_coun\xa0"))
+    with make_memory(filled) as memory, pytest.raises(StoreError, match=r"ledger"):
+        memory.usage()
+    path.write_bytes(before)
+    sql("UPDATE usage SET id = CAST(x'a0' || id AS TEXT)", "ledger.sqlite3")(filled)
+    with make_memory(filled) as memory, pytest.raises(StoreError, match=r"ledger.*put back a copy"):
+        memory.usage()
+
+
+def test_a_reader_without_a_cache_counts_all_the_same(filled: Path) -> None:
+    """The cache can be missed, the counts cannot."""
+    with make_memory(filled) as memory:
+        expected = memory.usage()
+    (state(filled) / "cache.sqlite3").unlink()
+    with make_memory(filled, read_only=True) as reader:
+        assert expected
+        assert reader.usage() == expected
 
 
 def test_recover_takes_no_vector_from_a_damaged_cache(filled: Path) -> None:

@@ -15,6 +15,10 @@ from memhybrid.errors import StoreError
 _PASSING = ("locked", "busy", "full", "i/o", "unable to open", "interrupted", "out of memory")
 
 
+SqliteErrors = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged file raises: names in it that are no text make Python fail while it words SQLite's message."""
+
+
 class CacheDamagedError(StoreError):
     """The cache does not hold what was written to it."""
 
@@ -44,7 +48,7 @@ def of_settings(values: Mapping[str, str]) -> str:
     return str(crc32(repr(sorted(map(repr, values.items()))).encode("utf-8", "surrogatepass")))
 
 
-def is_damage(error: sqlite3.Error) -> bool:
+def is_damage(error: Exception) -> bool:
     """Whether the file is to blame rather than the moment: another process, a full disk."""
     return not isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError) and not any(
         sign in str(error).lower() for sign in _PASSING

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 _SIGNS = ("disk is full", "disk I/O error")
 
 
-def way_out(error: sqlite3.Error) -> str:
+def way_out(error: Exception) -> str:
     """A sentence for the end of a message; empty where the disk is not the reason."""
     if not any(sign in str(error) for sign in _SIGNS):
         return ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memhybrid.errors import StoreError
-from memhybrid.state.checks import is_damage
+from memhybrid.state.checks import SqliteErrors, is_damage
 from memhybrid.state.full import way_out
 
 _SCHEMA = """
@@ -50,7 +50,7 @@ class Ledger:
                 if self._db is None:
                     self._db = self._open()
                 yield self._db
-            except sqlite3.Error as error:
+            except SqliteErrors as error:
                 hint = _DAMAGED if self._path is not None and is_damage(error) else way_out(error)
                 raise StoreError(f"the usage ledger {self._path or 'in memory'} failed: {error}{hint}") from error
 

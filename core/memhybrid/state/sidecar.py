@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from memhybrid.errors import StoreError
 from memhybrid.indexes.postings import PackedTerms
-from memhybrid.state.checks import CacheDamagedError, is_damage, is_sound, of_row, of_settings, of_vector
+from memhybrid.state.checks import CacheDamagedError, SqliteErrors, is_damage, is_sound, of_row, of_settings, of_vector
 from memhybrid.state.full import way_out
 from memhybrid.state.rowfile import FileRows, MemoryRows, Rows
 
@@ -198,7 +198,7 @@ class Sidecar:
                 db.close()
                 raise
             return db
-        except sqlite3.Error as error:
+        except SqliteErrors as error:
             if is_damage(error):
                 raise self._damaged(str(error)) from error
             raise StoreError(f"cannot open the state in {self.folder}: {error}{way_out(error)}") from error
@@ -208,7 +208,7 @@ class Sidecar:
         with self._lock:
             try:
                 yield
-            except sqlite3.Error as error:
+            except SqliteErrors as error:
                 if is_damage(error) and self.folder is not None:
                     raise self._damaged(str(error)) from error
                 raise StoreError(f"the state in {self.folder or 'memory'} failed: {error}{way_out(error)}") from error

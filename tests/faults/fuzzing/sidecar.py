@@ -387,7 +387,9 @@ class Sidecars:
                     self._write(case, memory, ledger=ledger)
                     report.counts["written to"] += 1
             report.counts["answered"] += 1
-        except StoreError:
+        except StoreError as error:
+            if not reads and "ledger" not in str(error):
+                raise Wrong(f"not mended\n{error}") from error
             report.counts["error later, read only" if reads else "error later"] += 1
             memory.close()
             self._mended_by_hand(case, report)
