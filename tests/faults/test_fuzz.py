@@ -176,6 +176,28 @@ def test_a_damaged_row_is_made_again_before_anything_is_answered(filled: Path, d
         assert memory.verify().ok
 
 
+def no_page_of_names(folder: Path) -> None:
+    """Garbage where the vectors of names are kept."""
+    path = state(folder) / "cache.sqlite3"
+    with closing(sqlite3.connect(path)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'entity_vector'").fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * size : page * size] = b"\x7f" * size
+    path.write_bytes(data)
+
+
+@pytest.mark.filterwarnings("ignore:the cache in")
+def test_vectors_of_names_that_cannot_be_read_are_made_again(filled: Path) -> None:
+    """They are read by some profiles alone, long after the store was opened."""
+    with make_memory(filled) as memory:
+        before = memory.search("Joanna", profile="mem0").ids
+    no_page_of_names(filled)
+    with make_memory(filled) as memory:
+        assert memory.search("Joanna", profile="mem0").ids == before
+        assert memory.verify().ok
+
+
 @pytest.mark.filterwarnings("ignore:the cache in")
 def test_an_update_never_writes_damage_into_chroma(filled: Path) -> None:
     """The parts of a memory that an update leaves as they are come from a cache that is whole."""

@@ -544,14 +544,17 @@ class Sidecar:
 
     def entity_vectors(self, scope: str) -> dict[str, NDArray[np.float32]]:
         """key → vector of one partition's names."""
-        with self._guard():
-            rows = self._db.execute(
-                "SELECT key, vector, row_check FROM entity_vector WHERE scope = ?", (scope,)
-            ).fetchall()
+
+        def read() -> list[tuple[Any, ...]]:
+            with self._guard():
+                return self._db.execute(
+                    "SELECT key, vector, row_check FROM entity_vector WHERE scope = ?", (scope,)
+                ).fetchall()
+
         # What is damaged is embedded again.
         return {
             key: np.frombuffer(blob, dtype=np.float32)
-            for key, blob, check in rows
+            for key, blob, check in self._mended(read)
             if _of_name(scope, key, blob) == check
         }
 
@@ -559,12 +562,16 @@ class Sidecar:
         """Keep the vectors of names."""
         if not self.writable:
             return
-        with self.transaction():
-            blobs = [(key, np.asarray(vector, dtype=np.float32).tobytes()) for key, vector in vectors.items()]
-            self._db.executemany(
-                "INSERT OR REPLACE INTO entity_vector VALUES (?, ?, ?, ?)",
-                [(scope, key, blob, _of_name(scope, key, blob)) for key, blob in blobs],
-            )
+        blobs = [(key, np.asarray(vector, dtype=np.float32).tobytes()) for key, vector in vectors.items()]
+
+        def write() -> None:
+            with self.transaction():
+                self._db.executemany(
+                    "INSERT OR REPLACE INTO entity_vector VALUES (?, ?, ?, ?)",
+                    [(scope, key, blob, _of_name(scope, key, blob)) for key, blob in blobs],
+                )
+
+        self._mended(write)
 
     def drop_entity_vectors(self, scope: str, keys: Iterable[str]) -> None:
         """Forget the vectors of names that no memory of the partition mentions any more."""
