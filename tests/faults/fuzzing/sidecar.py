@@ -21,6 +21,7 @@ import numpy as np
 from memhybrid import HybridMemory, Memory, StoreError
 from memhybrid.embedders import HashEmbedder
 from memhybrid.protocols import Float32, TokenVectors
+from memhybrid.state.checks import SqliteErrors
 from tests.faults.fuzzing.common import Report, Wrong
 
 PAGE = 4096
@@ -190,7 +191,7 @@ VALUES: list[Callable[[random.Random], Any]] = [
 
 def rows_mutated(chance: random.Random, path: Path) -> str:
     """One change through SQLite itself: the file stays well formed."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(path, isolation_level=None)) as db:
+    with suppress(*SqliteErrors), closing(sqlite3.connect(path, isolation_level=None)) as db:
         if chance.random() < 0.15:
             said = chance.choice(
                 [
