@@ -32,6 +32,17 @@ def _pool() -> ThreadPoolExecutor:
         return pool
 
 
+def in_this_process(function: Callable[P, None]) -> Callable[P, None]:
+    """The function, which does nothing in a forked child: what is let go there is still the parent's, and its threads are not there."""
+    maker = os.getpid()
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> None:
+        if os.getpid() == maker:
+            function(*args, **kwargs)
+
+    return call
+
+
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking function on one of our threads, with the caller's context variables."""
     call = partial(contextvars.copy_context().run, function, *args, **kwargs)

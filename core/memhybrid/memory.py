@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
+from memhybrid.concurrency import in_this_process
 from memhybrid.errors import InputError
 from memhybrid.options import (
     Options,
@@ -46,7 +47,7 @@ class HybridMemory(MemoryView):
         self, store: Store, profile: Profile, *, key: tuple[str, ...] | None, consistency: str, strict: bool
     ) -> None:
         super().__init__(store, profile, {}, consistency=consistency, strict=strict)
-        self._finalizer = weakref.finalize(self, let_go, key, store)
+        self._finalizer = weakref.finalize(self, in_this_process(let_go), key, store)
 
     # --- doors -------------------------------------------------------------------------------------------------------
 
@@ -82,7 +83,7 @@ class HybridMemory(MemoryView):
             backend = chroma.open_memory(collection)
             store = options.store(backend, private=True, late_interaction=late_interaction)
             memory = cls(store, options.profile, key=None, consistency=consistency, strict=strict)
-            weakref.finalize(store, drop_collection, backend)
+            weakref.finalize(store, in_this_process(drop_collection), backend)
             return memory
         folder = checked_folder(path, "path")
         if read_only and not (folder / "chroma.sqlite3").exists():

@@ -300,7 +300,7 @@ class Profile(BaseModel):
             signals={
                 "semantic_covered": 0.1,
                 "bm25_calibrated": 0.2,
-                "coverage": 0.04,
+                "coverage": 0.015,
                 "late": 0.7,
                 "date": 0.2,
                 "identifier": 0.5,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from memhybrid.deadline import Deadline
-from memhybrid.errors import EmbedderError
+from memhybrid.errors import EmbedderError, StoreError
 from memhybrid.indexes.bm25 import Bm25State
 from memhybrid.indexes.vectors import unit
 from memhybrid.late import QueryTokens, is_word, project
@@ -52,7 +52,7 @@ def embed_queries(store: Store, requests: Sequence[Request], profile: Profile, f
     texts = [requests[i].query[:MAX_QUERY_CHARACTERS] for i in wanted]
     try:
         store.check_embedder(dimension)
-    except EmbedderError:
+    except (EmbedderError, StoreError):
         raise
     except Exception as error:  # noqa: BLE001 - an embedder that is out of reach now is no wrong one
         failed("embedder", error)

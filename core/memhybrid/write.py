@@ -145,7 +145,7 @@ class Writer:
             if store.sidecar.dimension is not None:
                 try:
                     store.check_embedder(store.sidecar.dimension)
-                except EmbedderError:
+                except (EmbedderError, StoreError):
                     raise
                 except Exception as error:
                     raise _embedder_failed(error) from error

@@ -3,8 +3,10 @@ from __future__ import annotations
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -150,23 +152,27 @@ def test_pickle(packaged: Packaged) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_fork(packaged: Packaged, threads: int) -> None:
     """A forked child loads its own model and embeds the same."""
-    # In a process of its own: threads that other libraries left running may hold locks at the moment of a fork.
-    kind = type(packaged)
-    code = f"""
-import os, sys, warnings
-import numpy as np
-from {kind.__module__} import {kind.__name__}
-texts = {TEXTS!r}
-embedder = {kind.__name__}(threads={threads})
-expected = embedder.embed_documents(texts)
-warnings.simplefilter("ignore")  # Python 3.12 and later warn about any fork with threads
-child = os.fork()
-if child == 0:
-    os._exit(0 if np.allclose(embedder.embed_documents(texts), expected, atol=1e-5) else 1)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    done = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    embedder = type(packaged)(threads=threads)
+    expected = embedder.embed_documents(TEXTS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 and later warn about any fork with threads
+        child = os.fork()
+    if child == 0:
+        try:
+            same = np.allclose(embedder.embed_documents(TEXTS), expected, atol=1e-5)
+            os._exit(0 if same else 1)
+        finally:
+            os._exit(2)
+    deadline = time.monotonic() + 30
+    ended, status = 0, 0
+    while not ended and time.monotonic() < deadline:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.02)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == child
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 @pytest.mark.parametrize("number", [0, -1])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -89,3 +91,30 @@ def test_processes_write_together_through_a_server(tmp_path: Path) -> None:
         for number, ids in enumerate(there):
             assert {"here", f"c{number}"} <= set(ids)
         assert over_http(server.port, "last") == ["c0", "c1", "c2", "c3", "here", "last"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("where", ["memory", "folder"])
+def test_a_forked_child_that_lets_go_of_the_parents_store_neither_hangs_nor_takes_it_away(
+    tmp_path: Path, where: str
+) -> None:
+    """Garbage collection in a child must not call Chroma's engine, whose threads are not there, nor close the parent's files."""
+    code = """
+import gc, os, sys, warnings
+from tests.conftest import make_memory
+warnings.simplefilter("ignore")
+memory = make_memory(None if sys.argv[1] == "memory" else sys.argv[2])
+memory.add("apple")
+child = os.fork()
+if not child:
+    del memory
+    gc.collect()
+    os._exit(0)
+ended = os.waitpid(child, 0)[1]
+memory.add("pear")
+print(ended, memory.count(), memory.search("apple", profile="bm25").hits[0].memory.text, memory.verify().ok)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, where, str(tmp_path)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.split() == ["0", "2", "apple", "True"], done.stderr

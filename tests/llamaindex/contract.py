@@ -34,11 +34,7 @@ def plain(nodes: list[BaseNode] | None) -> list[tuple[str, str, dict[str, object
 
 
 class VectorStoreContract:
-    """Twelve behaviours, each in both worlds."""
-
-    @pytest.fixture
-    def store(self) -> BasePydanticVectorStore:
-        raise NotImplementedError
+    """Twelve behaviours, each in both worlds. A subclass has the fixture `store`, a new store for each test."""
 
     @pytest.fixture
     def nodes(self) -> list[TextNode]:
