@@ -23,9 +23,10 @@ from memhybrid.protocols import Analysis, Analyzer, Embedder, Fingerprint, Float
 from memhybrid.records import StoredRecord, WriteEvent
 from memhybrid.scope import Scopes
 from memhybrid.state import lock
+from memhybrid.state.cachefile import remove_files
 from memhybrid.state.checks import CacheDamagedError
 from memhybrid.state.ledger import Ledger
-from memhybrid.state.sidecar import FORMAT, CachedMemory, Sidecar, remove_files
+from memhybrid.state.sidecar import FORMAT, CachedMemory, Sidecar
 from memhybrid.values import content_hash
 
 log = logging.getLogger("memhybrid")
