@@ -29,6 +29,11 @@ QUESTIONS = 400
 LARGE = (100, 1_000, 10_000, 30_000, 100_000, 300_000)
 
 
+def options(corpus: Corpus, questions: list[Question]) -> dict[str, Any]:
+    """How every store here is opened."""
+    return {"embedder": GivenVectors(corpus, questions), "scope_key": "user_id", "analyzer": "fast"}
+
+
 def times_ms(calls: Sequence[Callable[[], object]]) -> np.ndarray:
     """Each call's time."""
     out: list[float] = []
@@ -56,13 +61,9 @@ def many_tenants(root: Path, size: int, dimension: int, out: dict[str, Any]) -> 
     """Tenants of a thousand memories each: random tenants warm, then with a budget for a tenth of them."""
     corpus = make_corpus(size, size // TENANT, dimension=dimension)
     questions = make_questions(corpus, QUESTIONS)
-    options: dict[str, Any] = {
-        "embedder": GivenVectors(corpus, questions),
-        "scope_key": "user_id",
-        "analyzer": "fast",
-    }
+    same = options(corpus, questions)
     folder = root / f"tenants{size}"
-    with HybridMemory.open(folder, **options) as memory:
+    with HybridMemory.open(folder, **same) as memory:
         rate = load(memory, corpus, 0, size)
     gc.collect()
 
@@ -70,7 +71,7 @@ def many_tenants(root: Path, size: int, dimension: int, out: dict[str, Any]) -> 
         return lambda: memory.scoped(user_id=question.tenant).search(question.text, 10)
 
     started = time.perf_counter()
-    with HybridMemory.open(folder, **options) as memory:
+    with HybridMemory.open(folder, **same) as memory:
         search(memory, questions[0])()
         opened = (time.perf_counter() - started) * 1000.0
         cold = times_ms([search(memory, q) for q in questions])
@@ -78,7 +79,7 @@ def many_tenants(root: Path, size: int, dimension: int, out: dict[str, Any]) -> 
         resident = sum(memory.stats()["resident_bytes"].values())
     tenants = len({q.tenant for q in questions})
     budget = max(int(resident / tenants * (size // TENANT) / 10), 1)
-    with HybridMemory.open(folder, **options, memory_budget=budget) as memory:
+    with HybridMemory.open(folder, **same, memory_budget=budget) as memory:
         for question in questions:
             search(memory, question)()
         squeezed = times_ms([search(memory, q) for q in questions])
@@ -103,9 +104,7 @@ def one_tenant(root: Path, size: int, dimension: int, out: dict[str, Any]) -> No
     """One tenant from a hundred memories up."""
     corpus = make_corpus(size, 1, dimension=dimension)
     questions = make_questions(corpus, 100)
-    with HybridMemory.open(
-        root / "one", embedder=GivenVectors(corpus, questions), scope_key="user_id", analyzer="fast"
-    ) as memory:
+    with HybridMemory.open(root / "one", **options(corpus, questions)) as memory:
         have = 0
         view = memory.scoped(user_id="u0")
         for stop in [n for n in LARGE if n <= size]:
@@ -121,9 +120,7 @@ def single_adds(root: Path, adds: int, dimension: int, out: dict[str, Any]) -> N
     """One memory after the other, to one tenant; a search after every tenth, as an agent would."""
     corpus = make_corpus(adds, 1, dimension=dimension)
     questions = make_questions(corpus, 100)
-    with HybridMemory.open(
-        root / "adds", embedder=GivenVectors(corpus, questions), scope_key="user_id", analyzer="fast"
-    ) as memory:
+    with HybridMemory.open(root / "adds", **options(corpus, questions)) as memory:
         view = memory.scoped(user_id="u0")
         took: list[float] = []
         for i in range(adds):
