@@ -126,8 +126,10 @@ class Bm25State:
 
     def idf_of(self, term: str) -> float:
         """Lucene's idf of a term; that of a term which no memory has where none has it."""
-        n, df = self.documents, self.document_frequency(term)
-        return math.log(1.0 + (n - df + 0.5) / (df + 0.5))
+        return self._lucene_idf(self.document_frequency(term))
+
+    def _lucene_idf(self, df: int) -> float:
+        return math.log(1.0 + (self.documents - df + 0.5) / (df + 0.5))
 
     def idf_unseen(self) -> float:
         """Lucene's idf of a term that no memory has: the largest there is."""
@@ -139,7 +141,7 @@ class Bm25State:
         if df == 0:
             return 0.0
         if params.variant == "lucene":
-            return math.log(1.0 + (n - df + 0.5) / (df + 0.5))
+            return self._lucene_idf(df)
         if params.variant == "plus":
             return math.log((n + 1) / df)
         if params.variant == "l":
@@ -193,19 +195,28 @@ class Bm25State:
 
         Summed in the order of the query, so that a score does not depend on what else is scored.
         """
-        total = np.zeros(len(rows))
+        return self.scores_and_share(terms, rows, params)[0]
+
+    def scores_and_share(
+        self, terms: Sequence[str], rows: NDArray[np.intp], params: Bm25Params
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """`scores` and `share` in one pass."""
+        total, held = np.zeros(len(rows)), np.zeros(len(rows))
         hit = np.zeros(len(rows), dtype=np.bool_)
         narrow = rows.astype(np.int32)
-        constant = 0.0
+        constant = asked = 0.0
         for postings, times in self._query(terms, params):
+            idf = self._lucene_idf(len(postings.rows))
+            asked += idf
             if not len(postings.rows):
                 continue
             at, contains = _places(postings.rows, narrow)
             total[contains] += times * postings.scores[at[contains]]
+            held[contains] += idf
             hit |= contains
             if params.variant == "plus":
                 constant += times * params.delta * self.idf(len(postings.rows), params)
-        return np.where(hit, total + constant, np.nan)
+        return np.where(hit, total + constant, np.nan), np.clip(held / asked, 0.0, 1.0) if asked > 0 else held
 
     def share(self, terms: Sequence[str], rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """The share of the query's distinct terms weighted by `idf_of`, that each row contains; 0 without terms."""

@@ -51,7 +51,8 @@ class Column:
         code_of = self._code_of
         codes: list[int] = []
         for value in values:
-            identity = _identity(value)
+            kind = type(value)
+            identity = _identity(value) if kind is list else (kind, value)
             code = code_of.get(identity)
             if code is None:
                 code = len(self.values)
@@ -131,8 +132,13 @@ class Column:
     def _sort_in(self, n: int) -> None:
         if self._grouped < n:
             fresh = self.codes.view(n)[self._grouped :]
-            for offset in np.flatnonzero(fresh != ABSENT).tolist():
-                self._groups.setdefault(int(fresh[offset]), array("i")).append(self._grouped + offset)
+            order = np.argsort(fresh, kind="stable")
+            codes = fresh[order]
+            starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+            for code, rows in zip(codes[starts].tolist(), np.split(order, starts[1:]), strict=True):
+                if code != ABSENT:
+                    found = self._groups.setdefault(code, array("i"))
+                    found.frombytes((rows + self._grouped).astype(np.int32).tobytes())
             self._grouped = n
 
     def nbytes(self) -> int:

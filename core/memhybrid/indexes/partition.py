@@ -185,10 +185,10 @@ class Partition:
         self.metadata.append(start, (memory[2] for memory in memories))
         self.covered.set_many(start, np.array([memory[4] for memory in memories], dtype=np.bool_))
         self.questions.set_many(start, np.array([m[1].rstrip()[-1:] in ("?", "？") for m in memories], dtype=np.bool_))
+        self.ids.extend(memory[0] for memory in memories)
+        self.texts.extend(memory[1] for memory in memories)
+        self.tokens.extend(memory[5] for memory in memories)
         for row, (identifier, text, _, entities, _, tokens) in enumerate(memories, start):
-            self.ids.append(identifier)
-            self.texts.append(text)
-            self.tokens.append(tokens)
             if entities:
                 self.entities.add(row, entities)
             self._text_bytes += 2 * 60 + len(identifier) + len(text) + (len(tokens) + 33 if tokens else 0)

@@ -48,6 +48,12 @@ class RankBm25State(Bm25State):
         """rank_bm25's scores of the rows."""
         return self._all(terms, params)[rows]
 
+    def scores_and_share(
+        self, terms: Sequence[str], rows: NDArray[np.intp], params: Bm25Params
+    ) -> tuple[Float64, Float64]:
+        """rank_bm25's scores, and our share of the query's terms."""
+        return self.scores(terms, rows, params), self.share(terms, rows)
+
     def top(
         self, terms: Sequence[str], n: int, params: Bm25Params, mask: NDArray[np.bool_] | None = None
     ) -> NDArray[np.intp]:

@@ -27,7 +27,7 @@ def sigmoid(raw: Float64, query_terms: int) -> Float64:
 
 def raw_scores(context: SignalContext) -> Float64:
     """BM25 of every candidate, NaN where no query term occurs."""
-    return context.view.lexical.scores(context.query.terms, context.rows, context.profile.bm25)
+    return context.keywords()[0]
 
 
 class RawBm25:

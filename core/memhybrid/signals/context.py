@@ -100,6 +100,16 @@ class SignalContext:
         """The metadata key that plays a role such as "importance"."""
         return str(getattr(self.profile.fields, role))
 
+    def keywords(self) -> tuple[Float64, Float64]:
+        """BM25 (NaN where no query term occurs) and the share of the query's terms, of every candidate; looked up once for both."""
+        key = (self.query.terms, self.profile.bm25)
+        kept = self.shared.get("keywords")
+        if kept is None or kept[0] is not self.rows or kept[1] != key:
+            kept = (self.rows, key, self.view.lexical.scores_and_share(self.query.terms, self.rows, self.profile.bm25))
+            self.shared["keywords"] = kept
+        scores, share = kept[2]
+        return scores, share
+
     def unknown(self) -> Float64:
         """NaN for every candidate."""
         return np.full(len(self.rows), np.nan)

@@ -17,7 +17,7 @@ class LexicalShare:
 
     def values(self, context: SignalContext) -> Float64:
         """One number a candidate."""
-        return context.view.lexical.share(context.query.terms, context.rows)
+        return context.keywords()[1]
 
 
 class Coverage(LexicalShare):

@@ -52,3 +52,12 @@ class LexicalIndexContract:
         fresh.add(range(3), [["a", "b"], ["c", "c"], ["b"]])
         mine = index.state.scores(["a", "b", "c"], np.array([0, 2, 3]), PARAMETERS)
         assert np.allclose(mine, fresh.state.scores(["a", "b", "c"], np.array([0, 1, 2]), PARAMETERS), atol=1e-12)
+
+    def test_scores_and_share_agree_with_each_alone(self, index: Any) -> None:
+        """What one pass gives is what `scores` and `share` give, repeated and unknown words and no words included."""
+        index.add(range(3), [["a", "b"], ["a"], ["c", "c"]])
+        rows = np.array([2, 0, 1])
+        for terms in (["a", "b", "a"], ["c", "jgosntih"], ["jgosntih"], []):
+            scores, share = index.state.scores_and_share(terms, rows, PARAMETERS)
+            assert np.array_equal(scores, index.state.scores(terms, rows, PARAMETERS), equal_nan=True)
+            assert np.array_equal(share, index.state.share(terms, rows))
