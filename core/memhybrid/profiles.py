@@ -48,7 +48,8 @@ class Profile(BaseModel):
 
     `sources`: semantic, bm25, entity, importance, date, everything. `signals`: name in the registry → weight.
     `mmr_lambda` and `collapse_from` (trigram similarity) spread results out, see memhybrid.diversity; None leaves the order alone.
-    `pool`: candidates a source brings, `factor`·k but at least `pool_min` and at most `pool_max`.
+    `pool`: candidates a source brings, `factor`·k but at least `pool_min` and at most `pool_max`. Where Chroma's index serves the
+    vectors, it is asked for at most `pool_from_index` or 4·k, whichever is more (None: for as many as any source).
     `gate`: candidates whose cosine is below it are dropped before fusion. `min_score` is what searches with this profile use when
     the call says nothing; `recommended_min_score` is a calibrated value to choose for "nothing relevant" answers.
     `embed_timeout_s`: seconds a query that the embedder has before the search goes on without it (None: as long as it takes).
@@ -309,7 +310,7 @@ class Profile(BaseModel):
             pool_factor=10,
             pool_min=150,
             pool_max=1_000,
-            pool_from_index=100,
+            pool_from_index=60,
             exhaustive_up_to=400,
             bm25_k1=1.5,
             bm25_b=0.6,
