@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 
 class ChromaChanges:
@@ -44,62 +45,46 @@ class ChromaChanges:
                 return None
         return self._db
 
-    def sequence(self) -> int | None:
-        """The number of the collection's last write; 0 before the first; None where it cannot be told."""
+    def _ask(self, sql: str, **also: int) -> list[tuple[Any, ...]] | None:
+        """What a query gives, None where it cannot be told. It may name the `:segment` and the `:topic` of the collection."""
         with self._lock:
             db = self._connection()
             if db is None:
                 return None
+            known = {"segment": self._segment, "topic": f"%{self._collection_id}", **also}
             try:
-                row = db.execute("SELECT seq_id FROM max_seq_id WHERE segment_id = ?", (self._segment,)).fetchone()
+                return db.execute(sql, known).fetchall()
             except sqlite3.Error:
                 return None
-        return 0 if row is None else int(row[0])
+
+    def sequence(self) -> int | None:
+        """The number of the collection's last write; 0 before the first; None where it cannot be told."""
+        rows = self._ask("SELECT seq_id FROM max_seq_id WHERE segment_id = :segment")
+        if rows is None:
+            return None
+        return int(rows[0][0]) if rows else 0
 
     def pending(self) -> bool:
         """Whether Chroma's log has writes that are not in its tables yet, as after a kill; they appear at its next read."""
-        with self._lock:
-            db = self._connection()
-            if db is None:
-                return False
-            try:
-                row = db.execute(
-                    "SELECT 1 FROM embeddings_queue WHERE topic LIKE ? AND seq_id > "
-                    "coalesce((SELECT seq_id FROM max_seq_id WHERE segment_id = ?), 0) LIMIT 1",
-                    (f"%{self._collection_id}", self._segment),
-                ).fetchone()
-            except sqlite3.Error:
-                return True
-        return row is not None
+        rows = self._ask(
+            "SELECT 1 FROM embeddings_queue WHERE topic LIKE :topic AND seq_id > "
+            "coalesce((SELECT seq_id FROM max_seq_id WHERE segment_id = :segment), 0) LIMIT 1"
+        )
+        # Where the file cannot be read at all, the caller compares everything anyway.
+        return not self._broken if rows is None else bool(rows)
 
     def written_since(self, sequence: int) -> list[str] | None:
         """Ids of existing rows whose last write came after the given number; None where it cannot be told."""
-        with self._lock:
-            db = self._connection()
-            if db is None:
-                return None
-            try:
-                rows = db.execute(
-                    "SELECT embedding_id FROM embeddings WHERE segment_id = ? AND seq_id > ? ORDER BY seq_id",
-                    (self._segment, sequence),
-                ).fetchall()
-            except sqlite3.Error:
-                return None
-        return [str(row[0]) for row in rows]
+        rows = self._ask(
+            "SELECT embedding_id FROM embeddings WHERE segment_id = :segment AND seq_id > :after ORDER BY seq_id",
+            after=sequence,
+        )
+        return None if rows is None else [str(row[0]) for row in rows]
 
     def ids(self) -> list[str] | None:
         """Every id, in order of insertion; None where it cannot be told."""
-        with self._lock:
-            db = self._connection()
-            if db is None:
-                return None
-            try:
-                rows = db.execute(
-                    "SELECT embedding_id FROM embeddings WHERE segment_id = ? ORDER BY id", (self._segment,)
-                ).fetchall()
-            except sqlite3.Error:
-                return None
-        return [str(row[0]) for row in rows]
+        rows = self._ask("SELECT embedding_id FROM embeddings WHERE segment_id = :segment ORDER BY id")
+        return None if rows is None else [str(row[0]) for row in rows]
 
     def close(self) -> None:
         """Close the file."""
