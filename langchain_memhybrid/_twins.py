@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from typing_extensions import Self, override
 
-from memhybrid.concurrency import in_thread
+from memhybrid.concurrency import in_thread, in_write_thread
 
 
 class AsyncTwins(VectorStore, ABC):
@@ -20,28 +20,28 @@ class AsyncTwins(VectorStore, ABC):
     @override
     async def afrom_texts(cls, texts: Iterable[str], embedding: Any = None, *args: Any, **kwargs: Any) -> Self:
         """`from_texts` without blocking the event loop."""
-        return await in_thread(cls.from_texts, texts, embedding, *args, **kwargs)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return await in_write_thread(cls.from_texts, texts, embedding, *args, **kwargs)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
     @classmethod
     @override
     async def afrom_documents(cls, documents: Iterable[Document], embedding: Any = None, **kwargs: Any) -> Self:
         """`from_documents` without blocking the event loop."""
-        return await in_thread(cls.from_documents, documents, embedding, **kwargs)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return await in_write_thread(cls.from_documents, documents, embedding, **kwargs)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
     @override
     async def aadd_texts(self, texts: Iterable[str], *args: Any, **kwargs: Any) -> list[str]:
         """`add_texts` without blocking the event loop."""
-        return await in_thread(self.add_texts, texts, *args, **kwargs)
+        return await in_write_thread(self.add_texts, texts, *args, **kwargs)
 
     @override
     async def aadd_documents(self, documents: Iterable[Document], **kwargs: Any) -> list[str]:
         """`add_documents` without blocking the event loop."""
-        return await in_thread(self.add_documents, documents, **kwargs)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        return await in_write_thread(self.add_documents, documents, **kwargs)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
     @override
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """`delete` without blocking the event loop."""
-        return await in_thread(self.delete, ids, **kwargs)
+        return await in_write_thread(self.delete, ids, **kwargs)
 
     @override
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:

@@ -14,7 +14,7 @@ from llamaindex_memhybrid._convert import NO_SOURCE, SOURCE_KEY, checked_memory,
 from llamaindex_memhybrid._filters import Filters, all_of, to_where
 from llamaindex_memhybrid._query import run_query
 from llamaindex_memhybrid.embedding import MemHybridEmbedding, core_embedder
-from memhybrid.concurrency import in_thread
+from memhybrid.concurrency import in_thread, in_write_thread
 from memhybrid.errors import InputError
 from memhybrid.memory import HybridMemory, MemoryView
 
@@ -144,7 +144,7 @@ class MemHybridVectorStore(BasePydanticVectorStore):
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """`add` without blocking the event loop."""
-        return await in_thread(self.add, nodes, **kwargs)
+        return await in_write_thread(self.add, nodes, **kwargs)
 
     async def aget_nodes(self, node_ids: list[str] | None = None, filters: Filters | None = None) -> list[BaseNode]:
         """`get_nodes` without blocking the event loop."""
@@ -152,17 +152,17 @@ class MemHybridVectorStore(BasePydanticVectorStore):
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """`delete` without blocking the event loop."""
-        await in_thread(self.delete, ref_doc_id, **delete_kwargs)
+        await in_write_thread(self.delete, ref_doc_id, **delete_kwargs)
 
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: Filters | None = None, **delete_kwargs: Any
     ) -> None:
         """`delete_nodes` without blocking the event loop."""
-        await in_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
+        await in_write_thread(self.delete_nodes, node_ids, filters, **delete_kwargs)
 
     async def aclear(self) -> None:
         """`clear` without blocking the event loop."""
-        await in_thread(self.clear)
+        await in_write_thread(self.clear)
 
     async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """`query` without blocking the event loop."""

@@ -16,19 +16,18 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_THREADS = min(32, (os.cpu_count() or 1) + 4)
-_pools: dict[int, ThreadPoolExecutor] = {}
+_pools: dict[tuple[int, str], ThreadPoolExecutor] = {}
 _guard = threading.Lock()
-_helpers: dict[int, ThreadPoolExecutor] = {}
 _idle = threading.BoundedSemaphore(os.cpu_count() or 1)
 _paused = threading.Lock()
 
 
-def _pool() -> ThreadPoolExecutor:
-    """The process's threads; a forked child gets its own."""
+def _pool(name: str, most: int = MAX_THREADS) -> ThreadPoolExecutor:
+    """The process's threads of one kind; a forked child gets its own."""
     with _guard:
-        pool = _pools.get(os.getpid())
+        pool = _pools.get((os.getpid(), name))
         if pool is None:
-            pool = _pools[os.getpid()] = ThreadPoolExecutor(MAX_THREADS, "memhybrid")
+            pool = _pools[os.getpid(), name] = ThreadPoolExecutor(most, name)
         return pool
 
 
@@ -44,9 +43,15 @@ def in_this_process(function: Callable[P, None]) -> Callable[P, None]:
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking function on one of our threads, with the caller's context variables."""
+    """Run a blocking function that reads on one of our threads, with the caller's context variables."""
     call = partial(contextvars.copy_context().run, function, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_pool(), call)
+    return await asyncio.get_running_loop().run_in_executor(_pool("memhybrid"), call)
+
+
+async def in_write_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same for one that writes, on threads of their own: writers wait for each other, and no search shall wait for them."""
+    call = partial(contextvars.copy_context().run, function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_pool("memhybrid-write"), call)
 
 
 def aside(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
@@ -67,11 +72,7 @@ def aside(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Cal
 
     if not _idle.acquire(blocking=False):
         return call
-    with _guard:
-        pool = _helpers.get(os.getpid())
-        if pool is None:
-            pool = _helpers[os.getpid()] = ThreadPoolExecutor(os.cpu_count() or 1, "memhybrid-aside")
-    return pool.submit(run).result
+    return _pool("memhybrid-aside", os.cpu_count() or 1).submit(run).result
 
 
 @contextmanager

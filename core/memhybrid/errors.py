@@ -56,7 +56,7 @@ class MissingExtraError(MemHybridError, ImportError):
 
 
 class StoreError(MemHybridError, RuntimeError):
-    """Chroma or the state folder failed. `written` are the ids that the failing call had completed before."""
+    """Chroma or the state folder failed. `written` are the ids that the failing call had written, or deleted, before."""
 
     written: tuple[str, ...] = ()
 

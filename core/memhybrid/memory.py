@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
-from memhybrid.concurrency import in_this_process
+from memhybrid.concurrency import in_this_process, in_write_thread
 from memhybrid.errors import InputError
 from memhybrid.options import (
     Options,
@@ -264,7 +265,7 @@ class HybridMemory(MemoryView):
     def compact(self) -> None:
         """Give back the space of deleted memories in our files, so that nothing of their text is left there."""
         self._store.check_writable()
-        with self._store.write_lock:
+        with self._store.writing():
             self._store.sidecar.compact()
             self._store.ledger.compact()
             # Loaded again without the dead, whose names would otherwise be kept anew.
@@ -274,6 +275,8 @@ class HybridMemory(MemoryView):
         """Call `listener(WriteEvent)` after each write, whoever made it; returns a function that ends the subscription."""
         if not callable(listener):
             raise InputError(f"listener: expected a function, got {type(listener).__name__}")
+        if inspect.iscoroutinefunction(listener):
+            raise InputError("listener: expected a plain function; an async one would never be awaited")
         return self._store.subscribe(listener)
 
     def usage(self, ids: Any = None) -> dict[str, Any]:
@@ -283,6 +286,12 @@ class HybridMemory(MemoryView):
     def reset_usage(self, ids: Any = None) -> None:
         """Forget usage counts, of the given memories or all."""
         self._store.ledger.reset(None if ids is None else clean_ids(ids))
+
+    def scopes(self) -> list[dict[str, Any]]:
+        """The tenants that have memories: for each the values of the scope keys, as `scoped(**values)` takes them."""
+        self._syncer.ensure_fresh()
+        scopes = self._store.scopes
+        return [scopes.as_dict(scope) for scope in self._store.sidecar.scopes()] if scopes.keys else []
 
     def stats(self) -> dict[str, Any]:
         """Counts, sizes, fingerprints, and what is missing."""
@@ -317,6 +326,14 @@ class HybridMemory(MemoryView):
 
     def __enter__(self) -> Self:
         return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await in_write_thread(self.close)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

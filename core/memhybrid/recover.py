@@ -85,7 +85,7 @@ def _rebuild(folder: Path, embedder: Any, progress: Progress | None) -> RecoverR
     stamp = time.strftime("%Y%m%d-%H%M%S")
     fresh, damaged = folder.with_name(f"{folder.name}.new-{stamp}"), folder.with_name(f"{folder.name}.damaged-{stamp}")
     done: list[RecoveredCollection] = []
-    database = sqlite3.connect(f"file:{folder / 'chroma.sqlite3'}?mode=ro", uri=True)
+    database = sqlite3.connect(f"{(folder / 'chroma.sqlite3').as_uri()}?mode=ro", uri=True)
     try:
         for collection in _collections(database):
             records = list(_texts(database, collection))

@@ -7,8 +7,8 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from memhybrid.values import content_hash
 log = logging.getLogger("memhybrid")
 SAMPLE = 3
 SAME_EMBEDDER_COSINE = 0.99
+CLOSE_PATIENCE_S = 30.0
 
 
 class Store:
@@ -69,6 +70,7 @@ class Store:
         self.syncer: Any = None
         self.settings: Mapping[str, str] = {}
         self.closed = False
+        self._closing = False
         others_wrote = self._lock_folder is not None and lock.acquire(self._lock_folder)
         try:
             if others_wrote and hasattr(backend, "start_again"):
@@ -316,7 +318,7 @@ class Store:
 
     def check_open(self) -> None:
         """StoreError for a closed store, or one that was opened before a fork."""
-        if self.closed:
+        if self.closed or self._closing:
             raise StoreError("this store is closed; open it again")
         if os.getpid() != self._pid:
             raise StoreError(
@@ -335,17 +337,34 @@ class Store:
         if not self.sidecar.writable:
             raise StoreError("this store was opened with read_only=True; the process that writes keeps its indexes")
 
+    @contextmanager
+    def writing(self) -> Generator[None, None, None]:
+        """The writer's lock, of a store that is still open."""
+        with self.write_lock:
+            self.check_open()
+            yield
+
     def close(self) -> None:
-        """Let go of files and locks."""
-        if self.closed:
-            return
-        self.closed = True
+        """Let go of files and locks. A write under way ends at its next chunk; those that wait find the store closed."""
         if os.getpid() != self._pid:
+            self.closed = True
             return
-        self.sidecar.close()
-        self.ledger.close()
-        self.backend.close()
-        self._unlock()
+        self._closing = True
+        if not self.write_lock.acquire(timeout=CLOSE_PATIENCE_S):
+            log.warning(
+                "a write did not end within %s s; its store's files stay open until the process ends", CLOSE_PATIENCE_S
+            )
+            return
+        try:
+            if self.closed:
+                return
+            self.closed = True
+            self.sidecar.close()
+            self.ledger.close()
+            self.backend.close()
+            self._unlock()
+        finally:
+            self.write_lock.release()
 
     def _unlock(self) -> None:
         if self._lock_folder is not None:

@@ -202,7 +202,7 @@ class Syncer:
         store.check_indexable()
         wanted = list(dict.fromkeys(ids))
         added = updated = removed = unchanged = 0
-        with store.write_lock:
+        with store.writing():
             for start in range(0, len(wanted), CHUNK):
                 part = wanted[start : start + CHUNK]
                 found = store.backend.get(part)
@@ -283,7 +283,7 @@ class Syncer:
 
     def mend(self, generation: int) -> None:
         """The cache is not what was written to it: make it again from Chroma, unless another thread did since this generation."""
-        with self._store.write_lock:
+        with self._store.writing():
             if self._store.sidecar.generation == generation:
                 self._rebuild()
                 self.sync()
@@ -303,7 +303,7 @@ class Syncer:
         """Compare the whole collection with the cache and mend what differs."""
         store = self._store
         store.check_indexable()
-        with store.write_lock:
+        with store.writing():
             token = store.backend.change_token()
             if store.sidecar.damage() is not None:
                 self._rebuild()
@@ -315,6 +315,7 @@ class Syncer:
             seen: set[str] = set()
             added = updated = unchanged = 0
             for page in store.backend.pages():
+                store.check_open()
                 changed = self._differing(page, known)
                 seen.update(r.id for r in page)
                 for start in range(0, len(changed), CHUNK):
@@ -339,7 +340,7 @@ class Syncer:
         store = self._store
         store.check_open()
         problems: list[str] = []
-        with store.write_lock:
+        with store.writing():
             damage = store.sidecar.damage()
             if damage is not None:
                 return VerifyReport(store.backend.count(), (f"the cache is damaged: {damage}",))

@@ -45,7 +45,7 @@ def export_store(memory: HybridMemory, path: str | Path) -> int:
         "scope_keys": list(store.scopes.keys),
     }
     try:
-        with store.write_lock, unfinished.open("w", encoding="utf-8") as file:
+        with store.writing(), unfinished.open("w", encoding="utf-8") as file:
             usage = store.ledger.export()
             file.write(json.dumps(head, ensure_ascii=False) + "\n")
             for page in store.backend.pages():

@@ -20,7 +20,7 @@ from memhybrid.times import plain_scalar
 MAX_TEXT = 50_000_000
 LONGEST_VECTOR = 1e18
 """Chroma takes lengths in 32 bits, where the square of a longer one is infinite."""
-RESERVED_PREFIX = "chroma:"
+RESERVED_PREFIXES = ("chroma:", "$", "#")
 
 
 def clean_text(text: Any, name: str) -> str:
@@ -64,7 +64,7 @@ def clean_metadata(metadata: Any, owner: str) -> dict[str, Any]:
     for key, value in metadata.items():
         if not isinstance(key, str) or not key:
             raise MetadataError(f"{owner}: metadata keys are non-empty strings, got {key!r}")
-        if key.startswith(RESERVED_PREFIX) or clean_text(key, owner) != key:
+        if key.startswith(RESERVED_PREFIXES) or clean_text(key, owner) != key:
             raise MetadataError(f"{owner}: metadata key {key!r} cannot be used; Chroma keeps it for itself")
         if value is None:
             continue

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from typing_extensions import Self
 
-from memhybrid.concurrency import in_thread
+from memhybrid.concurrency import in_thread, in_write_thread
 from memhybrid.errors import InputError, ScopeError
 from memhybrid.indexes.partition import View
 from memhybrid.listing import sort_rows
@@ -276,7 +276,7 @@ class MemoryView:
             raise InputError("delete: give ids, where, or all=True")
         wanted = None if ids is None else clean_ids(ids)
         self._store.check_writable()
-        with self._store.write_lock:
+        with self._store.writing():
             view, condition = self._view(where)
             if wanted is None and not all and compile_filter(where) is None:
                 raise InputError("delete: an empty filter means everything; say all=True if that is meant")
@@ -356,22 +356,47 @@ class MemoryView:
         """The memory `by` says what this one no longer says truly; this one stays out of searches."""
         if clean_id(id) == clean_id(by, "by") or not self.get([by]):
             raise InputError(f"supersede: {by!r} must be another memory that exists")
+        later, seen = by, {id}
+        while later not in seen:
+            seen.add(later)
+            found = self.get([later])
+            later = str(found[0].metadata.get(self._profile.fields.superseded_by) or later) if found else later
+        if later == id:
+            raise InputError(f"supersede: {by!r} is superseded by {id!r} itself; clear its superseded_by first")
         self.update(id, metadata={self._profile.fields.superseded_by: by})
 
     # --- async twins -------------------------------------------------------------------------------------------------
 
     async def aadd(self, memories: Any, *, progress: Progress | None = None) -> Ids:
         """`add` without blocking the event loop."""
-        return await in_thread(self.add, memories, progress=progress)
+        return await in_write_thread(self.add, memories, progress=progress)
 
-    async def aupdate(self, id: str, text: str | None = None, metadata: Mapping[str, Any] | None = None) -> None:
+    async def aupdate(
+        self, id: str, text: str | None = None, metadata: Mapping[str, Any] | None = None, *, embedding: Any = None
+    ) -> None:
         """`update` without blocking the event loop."""
-        await in_thread(self.update, id, text, metadata)
+        await in_write_thread(self.update, id, text, metadata, embedding=embedding)
 
     async def adelete(self, ids: Any = None, *, where: WhereInput = None, all: bool = False) -> int:
         """`delete` without blocking the event loop."""
-        return await in_thread(self.delete, ids, where=where, all=all)
+        return await in_write_thread(self.delete, ids, where=where, all=all)
 
-    async def aget(self, ids: Any) -> Memories:  # pyright: ignore[reportInvalidTypeForm] - `list` is a method here
+    async def aget(self, ids: Any, *, embeddings: bool = False) -> Memories:
         """`get` without blocking the event loop."""
-        return await in_thread(self.get, ids)
+        return await in_thread(self.get, ids, embeddings=embeddings)
+
+    async def alist(self, **options: Any) -> Memories:
+        """`list` without blocking the event loop; takes the same options."""
+        return await in_thread(self.list, **options)
+
+    async def acount(self, where: WhereInput = None) -> int:
+        """`count` without blocking the event loop."""
+        return await in_thread(self.count, where)
+
+    async def aexpire(self, id: str, at: datetime | float | str | None = None) -> None:
+        """`expire` without blocking the event loop."""
+        await in_write_thread(self.expire, id, at)
+
+    async def asupersede(self, id: str, by: str) -> None:
+        """`supersede` without blocking the event loop."""
+        await in_write_thread(self.supersede, id, by)

@@ -1,7 +1,8 @@
 """WRITE PATH: memories → checks → vectors → Chroma → cache → indexes → listeners.
 
-Everything that can be refused is refused before anything is written. Chroma comes first; what it accepted is then what the cache
-and the indexes get. A call that fails in the middle leaves all of them equal, and its error says which ids were written.
+Everything that can be refused is refused before anything is written. Vectors are made before the writer's lock is taken, so that
+a slow embedder keeps nobody waiting. Chroma comes first; what it accepted is then what the cache and the indexes get. A call that
+fails in the middle leaves all of them equal, and its error says which ids were written.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from memhybrid.values import (
 CHUNK = 2_000
 EMBED_BATCH = 256
 Progress = Callable[[int, int], None]
+Made = dict[str, tuple[Float32, bytes | None]]
+"""Vector and packed token vectors by id."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,15 @@ class Writer:
         drafts = self._check(as_memories(memories), scope)
         if not drafts:
             return []
-        with store.write_lock:
+        self._syncer.ensure_fresh()
+        made = self._vectors(self._changed(drafts), progress)
+        with store.writing():
             self._syncer.ensure_fresh()
             self._check_owners([(d.id, d.metadata) for d in drafts], scope or {})
             fresh = self._changed(drafts)
-            vectors, tokens = self._vectors(fresh, progress)
-            self._write(fresh, vectors, tokens, progress)
+            # What others changed meanwhile.
+            made.update(self._vectors([d for d in fresh if d.id not in made], None))
+            self._write(fresh, made, progress)
         return [d.id for d in drafts]
 
     def _check(self, memories: Sequence[Memory], scope: Mapping[str, Any] | None) -> list[Draft]:
@@ -133,9 +139,7 @@ class Writer:
 
     # --- vectors -----------------------------------------------------------------------------------------------------
 
-    def _vectors(
-        self, drafts: Sequence[Draft], progress: Progress | None
-    ) -> tuple[list[Float32], list[bytes | None] | None]:
+    def _vectors(self, drafts: Sequence[Draft], progress: Progress | None) -> Made:
         """A vector for each draft; the embedder is asked for those that came without. Nothing is written yet if it fails."""
         store = self._store
         missing = [i for i, d in enumerate(drafts) if d.given is None]
@@ -157,12 +161,11 @@ class Writer:
                     tokens[i] = packed[offset] if packed is not None else None
                 if progress is not None:
                     progress(start + len(part), 2 * len(drafts))
-            store.remember_embedder()
         sizes = {v.size for v in vectors if v is not None}
         if len(sizes) > 1:
             raise InputError(f"memories: embeddings of different dimensions {sorted(sizes)} in one call")
         self._add_tokens(drafts, tokens)
-        return [v for v in vectors if v is not None], tokens
+        return {d.id: (v, t) for d, v, t in zip(drafts, vectors, tokens, strict=True) if v is not None}
 
     def _add_tokens(self, drafts: Sequence[Draft], tokens: list[bytes | None]) -> None:
         """Token vectors for what came with a vector of its own, as a cache rebuilt from Chroma would have them."""
@@ -201,21 +204,23 @@ class Writer:
 
     # --- Chroma, cache, indexes --------------------------------------------------------------------------------------
 
-    def _write(
-        self,
-        drafts: Sequence[Draft],
-        vectors: Sequence[Float32],
-        tokens: list[bytes | None] | None,
-        progress: Progress | None,
-    ) -> None:
+    def _write(self, drafts: Sequence[Draft], made: Made, progress: Progress | None) -> None:
         """Chunk by chunk: while Chroma takes one, the next is analysed."""
+        store = self._store
         chunks = [range(s, min(s + CHUNK, len(drafts))) for s in range(0, len(drafts), CHUNK)]
         if not chunks:
             return
+        dimension, size = store.sidecar.dimension, made[drafts[0].id][0].size
+        if dimension not in (None, size):
+            raise InputError(
+                f"memory {drafts[0].id!r}: the embedding has {size} dimensions, this store has {dimension}"
+            )
+        if any(d.given is None for d in drafts):
+            store.remember_embedder()
 
         def prepare(chunk: range) -> tuple[list[StoredRecord], list[CachedMemory]]:
-            records = [StoredRecord(drafts[i].id, drafts[i].text, drafts[i].metadata, vectors[i]) for i in chunk]
-            return records, self._store.analyse(records, None if tokens is None else [tokens[i] for i in chunk])
+            records = [StoredRecord(d.id, d.text, d.metadata, made[d.id][0]) for d in (drafts[i] for i in chunk)]
+            return records, store.analyse(records, [made[record.id][1] for record in records])
 
         written: list[str] = []
         if len(chunks) == 1:
@@ -227,6 +232,10 @@ class Writer:
                     records, cached = ahead.result()
                     if i + 1 < len(chunks):
                         ahead = pool.submit(prepare, chunks[i + 1])
+                    try:
+                        store.check_open()
+                    except StoreError as error:
+                        raise _with_written(error, written) from error
                     self._commit(records, cached, written)
                     if progress is not None:
                         progress(len(drafts) + chunk.stop, 2 * len(drafts))
@@ -305,7 +314,13 @@ class Writer:
         changes = clean_metadata(metadata, owner)
         removed = [k for k, v in metadata.items() if v is None] if isinstance(metadata, Mapping) else []
         new_text = None if text is None else clean_text(text, f"{owner}: text")
-        with store.write_lock:
+        self._syncer.ensure_fresh()
+        made: Made = {}
+        if new_text is not None and embedding is None:
+            stored = store.sidecar.contents_of([identifier]).get(identifier)
+            if stored is not None and stored[0] != new_text:
+                made = self._vectors([Draft(identifier, new_text, {}, None)], None)
+        with store.writing():
             self._syncer.ensure_fresh()
             stored = store.sidecar.contents_of([identifier]).get(identifier)
             if (
@@ -330,15 +345,11 @@ class Writer:
             given = (
                 None if embedding is None else clean_vector(embedding, f"{owner}: embedding", store.sidecar.dimension)
             )
-            self._rewrite(Draft(identifier, old_text if new_text is None else new_text, merged, given), old_text)
-
-    def _rewrite(self, draft: Draft, old_text: str) -> None:
-        if draft.given is None and draft.text == old_text:
-            kept = self._stored_vector(draft.id)
-            self._write([Draft(draft.id, draft.text, draft.metadata, kept[0])], [kept[0]], [kept[1]], None)
-            return
-        vectors, tokens = self._vectors([draft], None)
-        self._write([draft], vectors, tokens, None)
+            draft = Draft(identifier, old_text if new_text is None else new_text, merged, given)
+            if given is None and draft.text == old_text:
+                made = {identifier: self._stored_vector(identifier)}
+                draft = replace(draft, given=made[identifier][0])
+            self._write([draft], made or self._vectors([draft], None), None)
 
     def _stored_vector(self, identifier: str) -> tuple[Float32, bytes | None]:
         store = self._store
@@ -353,18 +364,24 @@ class Writer:
         """Delete those of the ids that exist; how many did."""
         store = self._store
         store.check_writable()
-        with store.write_lock:
+        with store.writing():
             self._syncer.ensure_fresh()
             existing = list(store.sidecar.slots_of(list(ids)))
             for start in range(0, len(existing), CHUNK):
-                part = existing[start : start + CHUNK]
+                part, done = existing[start : start + CHUNK], existing[:start]
                 try:
+                    store.check_open()
                     try:
                         store.backend.delete(part)
-                    except StoreError:
+                    except StoreError as error:
                         self._recover(part)
-                        raise
-                    self._settle([], part, len(part))
+                        left = store.sidecar.slots_of(part)
+                        gone = [*done, *(i for i in part if i not in left)]
+                        raise _with_written(error, gone, list(left), "deleted") from error
+                    try:
+                        self._settle([], part, len(part))
+                    except StoreError as error:
+                        raise _with_written(error, done, what="deleted") from error
                 except BaseException:
                     self._syncer.doubt()
                     raise
@@ -380,10 +397,12 @@ def _inside(metadata: Mapping[str, Any], scope: Mapping[str, Any]) -> bool:
     return all(key in metadata and type(metadata[key]) is type(v) and metadata[key] == v for key, v in scope.items())
 
 
-def _with_written(error: StoreError, written: Sequence[str], missing: Sequence[str] = ()) -> StoreError:
-    """The error with what it left: which memories were written before it, and which were not."""
+def _with_written(
+    error: StoreError, written: Sequence[str], missing: Sequence[str] = (), what: str = "written"
+) -> StoreError:
+    """The error with what it left: which memories were written, or deleted, before it, and which were not."""
     parts = [str(error)]
-    parts += [f"{len(written)} memories were written before that: {_shown(written)}"] if written else []
+    parts += [f"{len(written)} memories were {what} before that: {_shown(written)}"] if written else []
     parts += [f"{len(missing)} were not: {_shown(missing)}"] if missing else []
     made = type(error)(". ".join(parts))
     made.written = tuple(written)

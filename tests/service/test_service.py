@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from memhybrid import HybridMemory, Memory
+from memhybrid.concurrency import in_thread
 from memhybrid.errors import ConfigError, StoreError
 from memhybrid.service.auth import Caller, Keys, load_config
 from memhybrid.service.limits import within
@@ -426,7 +427,7 @@ def test_work_that_takes_too_long_is_a_504() -> None:
     release = threading.Event()
     limits = load_config({**CONFIG, "limits": {"timeout_s": 0.05}}).limits
     with pytest.raises(ProblemError) as caught:
-        asyncio.run(within(limits, release.wait, 60))
+        asyncio.run(within(limits, in_thread(release.wait, 60)))
     release.set()
     assert caught.value.status == 504
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 
+from memhybrid.concurrency import in_thread, in_write_thread
 from memhybrid.explain import as_dict
 from memhybrid.memory import HybridMemory, MemoryView
 from memhybrid.profiles import SHIPPED, Profile
@@ -81,8 +82,7 @@ async def retrieve(wanted: RetrieveRequest, caller: Anyone, service: Shared) -> 
     if wanted.limit > service.limits.max_limit:
         raise ProblemError(422, f"limit: at most {service.limits.max_limit}")
     view, profile = service.view(caller, wanted), service.profile(wanted.profile)
-    result: SearchResult = await within(
-        service.limits,
+    search = in_thread(
         view.search,
         wanted.query,
         wanted.limit,
@@ -96,6 +96,7 @@ async def retrieve(wanted: RetrieveRequest, caller: Anyone, service: Shared) -> 
         # A key that may not write leaves no usage behind either.
         record_usage=None if caller.write else False,
     )
+    result: SearchResult = await within(service.limits, search)
     shown: dict[str, Any] = as_dict(result)
     trace = {**shown["trace"], "degraded": [text.partition(":")[0] for text in result.trace.degraded]}
     return RetrieveResponse.model_validate({"memories": shown["hits"], "trace": trace})
@@ -110,7 +111,7 @@ async def add(wanted: AddRequest, caller: Writer, service: Shared) -> AddRespons
     for memory in wanted.memories:
         caller.bind({k: memory.metadata.get(k) for k in view.scope}, ())
     items = [Memory(m.id, m.text, m.metadata) for m in wanted.memories]
-    return AddResponse(ids=await within(service.limits, view.add, items))
+    return AddResponse(ids=await within(service.limits, in_write_thread(view.add, items)))
 
 
 @router.delete("/v1/memories", responses=ERRORS, tags=["memories"])
@@ -119,8 +120,8 @@ async def delete(wanted: DeleteRequest, caller: Writer, service: Shared) -> Dele
     view = service.view(caller, wanted)
     if wanted.ids is None and not wanted.where and not wanted.all:
         raise ProblemError(422, "give ids, where, or all=true")
-    gone = await within(service.limits, view.delete, wanted.ids, where=wanted.where, all=wanted.all)
-    return DeleteResponse(deleted=gone)
+    delete = in_write_thread(view.delete, wanted.ids, where=wanted.where, all=wanted.all)
+    return DeleteResponse(deleted=await within(service.limits, delete))
 
 
 @router.get("/healthz", tags=["upkeep"])
@@ -133,7 +134,7 @@ async def healthz() -> Health:
 async def readyz(service: Shared) -> Health:
     """Ready: the store can be read. Says nothing about what is in it."""
     try:
-        await within(service.limits, service.memory.stats)
+        await within(service.limits, in_thread(service.memory.stats))
     except Exception as error:
         raise ProblemError(503, "the store cannot be read now") from error
     return Health(status="ok")

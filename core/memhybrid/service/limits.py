@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, TypeVar
 
-from memhybrid.concurrency import in_thread
 from memhybrid.service.auth import Caller, Keys, Limits
 from memhybrid.service.problems import MEDIA_TYPE, MISTAKE, ProblemError, body
 
@@ -132,9 +131,8 @@ async def _refuse(send: Send, error: ProblemError) -> None:
     await send({"type": "http.response.body", "body": content})
 
 
-async def within(limits: Limits, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
-    """A blocking function off the event loop; 504 when it takes longer than the limit (a write that has begun is completed)."""
-    work: Awaitable[T] = in_thread(function, *arguments, **options)
+async def within(limits: Limits, work: Awaitable[T]) -> T:
+    """What the work gives; 504 when it takes longer than the limit (a write that has begun is completed)."""
     try:
         return await asyncio.wait_for(work, limits.timeout_s)
     except asyncio.TimeoutError:

@@ -85,7 +85,9 @@ class CacheFile:
                 return sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
             path = self.folder / "cache.sqlite3"
             if not self.writable:
-                return sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False, isolation_level=None)
+                return sqlite3.connect(
+                    f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
+                )
             db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
             try:
                 db.execute("PRAGMA journal_mode=WAL")

@@ -18,7 +18,7 @@ class ChromaChanges:
 
     def __init__(self, folder: Path, collection_id: str) -> None:
         self.folder = folder
-        self._path = folder / "chroma.sqlite3"
+        self._path = folder.resolve() / "chroma.sqlite3"
         self._collection_id = collection_id
         self._lock = threading.Lock()
         self._db: sqlite3.Connection | None = None
@@ -31,7 +31,7 @@ class ChromaChanges:
         if self._db is None:
             try:
                 self._db = sqlite3.connect(
-                    f"file:{self._path}?mode=ro", uri=True, check_same_thread=False, isolation_level=None, timeout=5
+                    f"{self._path.as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None, timeout=5
                 )
                 row = self._db.execute(
                     "SELECT id FROM segments WHERE collection = ? AND scope = 'METADATA'", (self._collection_id,)
@@ -41,7 +41,7 @@ class ChromaChanges:
                 self._segment = str(row[0])
             except sqlite3.Error:
                 self._broken = True
-                self.close()
+                self._let_go()
                 return None
         return self._db
 
@@ -87,7 +87,12 @@ class ChromaChanges:
         return None if rows is None else [str(row[0]) for row in rows]
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; from now on nothing can be told."""
+        with self._lock:
+            self._broken = True
+            self._let_go()
+
+    def _let_go(self) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
