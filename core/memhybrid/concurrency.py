@@ -42,6 +42,24 @@ def in_this_process(function: Callable[P, None]) -> Callable[P, None]:
     return call
 
 
+class ProcessLock:
+    """A lock that a thread may take again. A forked child has its own: whoever held its parent's is not there to let it go."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._start_anew)
+
+    def _start_anew(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking function that reads on one of our threads, with the caller's context variables."""
     call = partial(contextvars.copy_context().run, function, *args, **kwargs)

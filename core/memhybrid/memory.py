@@ -103,14 +103,8 @@ class HybridMemory(MemoryView):
                 )
 
             key = state_key(state, read_only=read_only)
-            settings = options.settings(late_interaction)
-            return cls(
-                shared(key, make, options.embedder, settings),
-                options.profile,
-                key=key,
-                consistency=consistency,
-                strict=strict,
-            )
+            store = shared(key, make, options.embedder, options.settings(late_interaction), backend)
+            return cls(store, options.profile, key=key, consistency=consistency, strict=strict)
         finally:
             if not read_only:
                 lock.release(folder)
@@ -156,13 +150,8 @@ class HybridMemory(MemoryView):
         key = ("attached", backend.identity, str(id(backend.client)), *settings.values())
         if state is not None:
             key = state_key(state)
-        return cls(
-            shared(key, make, options.embedder, settings),
-            options.profile,
-            key=key,
-            consistency=consistency,
-            strict=strict,
-        )
+        store = shared(key, make, options.embedder, settings, backend)
+        return cls(store, options.profile, key=key, consistency=consistency, strict=strict)
 
     @classmethod
     def connect(
@@ -211,13 +200,8 @@ class HybridMemory(MemoryView):
                 late_interaction=late_interaction,
             )
 
-        return cls(
-            shared(key, make, options.embedder, settings),
-            options.profile,
-            key=key,
-            consistency=consistency,
-            strict=strict,
-        )
+        store = shared(key, make, options.embedder, settings, backend)
+        return cls(store, options.profile, key=key, consistency=consistency, strict=strict)
 
     # --- upkeep ------------------------------------------------------------------------------------------------------
 

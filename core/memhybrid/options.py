@@ -153,6 +153,8 @@ def seconds(value: Any) -> float:
 
 
 def drop_collection(backend: Any) -> None:
-    """An in-memory collection goes with its object."""
+    """An in-memory collection goes with its object, and with the last of them the engine's memory."""
     with suppress(Exception):  # at interpreter exit Chroma may be gone already
         backend.drop()
+    with suppress(Exception):
+        backend.release()

@@ -107,7 +107,7 @@ def _rebuild(folder: Path, embedder: Any, progress: Progress | None) -> RecoverR
                 if progress is not None:
                     progress(start + len(part), len(records))
             _keep_ledger(folder, fresh, collection.id, backend.identity)
-            backend.shut_down()
+            backend.close()
             done.append(RecoveredCollection(collection.name, len(records), len(records) - len(missing), len(missing)))
     except sqlite3.Error as error:
         raise StoreError(f"Chroma's database in {folder} cannot be read: {error}") from error

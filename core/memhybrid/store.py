@@ -375,11 +375,25 @@ _open_stores: dict[tuple[str, ...], tuple[Store, int]] = {}
 _open_guard = threading.Lock()
 
 
-def shared(key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder, settings: Mapping[str, str]) -> Store:
+def shared(
+    key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder, settings: Mapping[str, str], backend: Any
+) -> Store:
     """The process's one store for a key, made if there is none: two objects on one collection must see each other's writes.
 
-    Two with other `settings` (scope keys, analyzer, …) would undo each other's state, so the second is refused.
+    Two with other `settings` (scope keys, analyzer, …) would undo each other's state, so the second is refused. The `backend` that
+    the caller has opened is closed where no new store took it.
     """
+    try:
+        store = _shared(key, make, embedder, settings)
+    except BaseException:
+        backend.close()
+        raise
+    if store.backend is not backend:
+        backend.close()
+    return store
+
+
+def _shared(key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder, settings: Mapping[str, str]) -> Store:
     with _open_guard:
         found = _open_stores.get(key)
         if found is not None and not found[0].closed:

@@ -25,7 +25,7 @@ class TestChromaFolder(BackendContract):
     def backend(self, tmp_path: Path) -> Iterator[Any]:
         made = chroma.open_folder(tmp_path / "store", "notes")
         yield made
-        made.shut_down()
+        made.close()
 
 
 class TestChromaMemory(BackendContract):
@@ -77,7 +77,7 @@ class TestChromaSpaces(BackendContract):
         made = recreate_collection(tmp_path / "store", "notes", {}, space)
         assert made.space == space
         yield made
-        made.shut_down()
+        made.close()
 
 
 class TestOwnBm25(LexicalIndexContract):

@@ -64,7 +64,7 @@ def test_chromas_own_files_are_clean_when_its_log_was_cut_and_vacuumed(tmp_path:
         memory.add(Memory("last", "one more"))
         memory.compact()
         backend = memory.store.backend
-    backend.shut_down()
+    backend.close()
     done = subprocess.run(
         [str(CHROMA), "vacuum", "--path", str(tmp_path), "--force"], capture_output=True, check=False, timeout=60
     )

@@ -80,7 +80,7 @@ def check(folder: str) -> None:
         from memhybrid.recover import recover
 
         memory.close()
-        memory.store.backend.shut_down()
+        memory.store.backend.close()
         recover(folder, embedder=HashEmbedder(32))
         recovered = 1
         memory = opened(folder)

@@ -445,7 +445,7 @@ class Sidecars:
             report = memory.verify()
         finally:
             memory.close()
-            memory.store.backend.shut_down()
+            memory.store.backend.close()
             self._fill(case)
         expected = {i: r for i, r in found.items() if not i.startswith("extra-")}
         for _, metadata in expected.values():

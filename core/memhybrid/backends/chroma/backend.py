@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memhybrid.concurrency import ProcessLock
 from memhybrid.errors import StoreDamagedError, StoreError
 from memhybrid.protocols import Float32
 from memhybrid.records import StoredRecord
@@ -43,6 +44,8 @@ _DISK = (
     "File too large",
 )
 _READ_ONLY = "attempt to write a readonly database"
+OPENING = ProcessLock()
+"""Held while a client is made or closed: Chroma's registry of engines takes no notice of other threads."""
 
 
 @contextmanager
@@ -69,12 +72,18 @@ def chroma_errors(doing: str) -> Generator[None, None, None]:
 
 
 class ChromaBackend:
-    """A Chroma collection. `changes` reads the local folder's counters; without it changes are found by comparison."""
+    """A Chroma collection. `changes` reads the local folder's counters; without it changes are found by comparison.
 
-    def __init__(self, client: Any, collection: Collection, changes: ChromaChanges | None = None) -> None:
+    `owned`: the client was made for this backend, and is closed with it.
+    """
+
+    def __init__(
+        self, client: Any, collection: Collection, changes: ChromaChanges | None = None, *, owned: bool = False
+    ) -> None:
         self.client = client
         self.collection = collection
         self._changes = changes
+        self._owned = owned
         self._batch: int | None = None
         self._with_lists: set[str] = set()
         self._failed = False
@@ -253,17 +262,21 @@ class ChromaBackend:
             return None
         return self._changes.written_since(int(token))
 
-    def shut_down(self) -> None:
-        """Close the client, too: its files may then be moved."""
-        self.close()
-        with self._calling("closing Chroma"):
-            if callable(getattr(self.client, "close", None)):
-                self.client.close()
-
     def close(self) -> None:
-        """Let go of the folder's counters; the client belongs to who made it."""
+        """Let go of the folder's counters, and of the client where it is ours.
+
+        Chroma's engine ends with its last client: its files may then be moved, or others put in their place.
+        """
         if self._changes is not None:
             self._changes.close()
+        if self._owned:
+            self.release()
+
+    def release(self) -> None:
+        """Close the client."""
+        if callable(getattr(self.client, "close", None)):
+            with chroma_errors(f"closing Chroma{self._place()}"), OPENING:
+                self.client.close()
 
 
 def _records(got: Any) -> list[StoredRecord]:

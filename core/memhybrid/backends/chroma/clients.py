@@ -8,13 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memhybrid.backends.chroma.backend import ChromaBackend, chroma_errors
+from memhybrid.backends.chroma.backend import OPENING, ChromaBackend, chroma_errors
 from memhybrid.backends.chroma.changes import ChromaChanges
 from memhybrid.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
+_IN_MEMORY = "ephemeral"
+"""Chroma's key for the one engine in memory."""
 SPACE = "cosine"
 EF_SEARCH = 200
 """At least twice the candidates asked for: with Chroma's default of 100, recall at 100 was 0.80 on 50,000 vectors."""
@@ -62,11 +64,29 @@ def _collection(client: Any, name: str) -> Collection:
         )
 
 
+def _settings(key: str) -> Any:
+    """Those of the engine that runs for a folder or in memory, whoever started it: with any others Chroma refuses a second client.
+
+    Else Chroma's own, as everybody's; its telemetry sends nothing since 1.0.
+    """
+    running = _systems().get(key)
+    return _chromadb().Settings() if running is None else running.settings.model_copy()
+
+
+def _opened(client: Any, name: str) -> Collection:
+    """The collection of a client of ours, which is closed where it cannot be opened."""
+    try:
+        return _collection(client, name)
+    except BaseException:
+        client.close()
+        raise
+
+
 def _persistent_client(path: Path) -> Any:
     """Chroma's client of a folder. One whose engine could not start stays in its registry and fails for ever: it is taken out."""
     chromadb = _chromadb()
     try:
-        return chromadb.PersistentClient(str(path), settings=chromadb.Settings(anonymized_telemetry=False))
+        return chromadb.PersistentClient(str(path), settings=_settings(str(path)))
     except Exception:
         from chromadb.api import ServerAPI
 
@@ -95,21 +115,22 @@ def open_folder(path: Path, collection: str, *, renew: bool = False) -> ChromaBa
             f"{path} was open in Chroma when this process forked, which its engine does not survive; use the spawn start "
             "method, or open it after the fork alone"
         )
-    known = str(path) in _systems()
-    with chroma_errors(f"opening the Chroma folder {path}"):
-        client = _persistent_client(path)
-    opened = _collection(client, collection)
-    backend = ChromaBackend(client, opened, ChromaChanges(path, str(opened.id)))
-    if renew and known:
-        backend.start_again()
-    return backend
+    with OPENING:
+        known = str(path) in _systems()
+        with chroma_errors(f"opening the Chroma folder {path}"):
+            client = _persistent_client(path)
+        opened = _opened(client, collection)
+        backend = ChromaBackend(client, opened, ChromaChanges(path, str(opened.id)), owned=True)
+        if renew and known:
+            backend.start_again()
+        return backend
 
 
 def recreate_collection(path: Path, name: str, metadata: dict[str, Any], space: str) -> ChromaBackend:
     """A new collection in a folder that no other client has open, with a given distance and metadata."""
     path.mkdir(parents=True, exist_ok=True)
     plain = {key: value for key, value in metadata.items() if not key.startswith("hnsw:")}
-    with chroma_errors(f"making the collection {name!r}"):
+    with OPENING, chroma_errors(f"making the collection {name!r}"):
         client = _persistent_client(path)
         made = client.create_collection(
             name,
@@ -117,15 +138,16 @@ def recreate_collection(path: Path, name: str, metadata: dict[str, Any], space: 
             embedding_function=None,
             configuration={"hnsw": {"space": space, "ef_search": EF_SEARCH}},
         )
-    return ChromaBackend(client, made)
+    return ChromaBackend(client, made, owned=True)
 
 
 def open_memory(collection: str) -> ChromaBackend:
     """A collection in memory that nobody else sees: all in-memory clients of a process share one store, so the name is made unique."""
     chromadb = _chromadb()
-    with chroma_errors("opening Chroma in memory"):
-        client = chromadb.EphemeralClient(settings=chromadb.Settings(anonymized_telemetry=False))
-    return ChromaBackend(client, _collection(client, f"{collection[:200]}-{uuid.uuid4().hex}"))
+    with OPENING:
+        with chroma_errors("opening Chroma in memory"):
+            client = chromadb.EphemeralClient(settings=_settings(_IN_MEMORY))
+        return ChromaBackend(client, _opened(client, f"{collection[:200]}-{uuid.uuid4().hex}"))
 
 
 def connect_server(
@@ -152,10 +174,10 @@ def connect_server(
             port=port,
             ssl=ssl,
             headers=headers,
-            settings=chromadb.Settings(anonymized_telemetry=False),
+            settings=chromadb.Settings(),
             **options,
         )
-    return ChromaBackend(client, _collection(client, collection))
+    return ChromaBackend(client, _opened(client, collection), owned=True)
 
 
 def attach_collection(collection: Any) -> tuple[ChromaBackend, Path | None]:
