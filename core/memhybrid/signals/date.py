@@ -12,13 +12,18 @@ from memhybrid.protocols import Float64
 from memhybrid.signals.context import SignalContext
 
 FADES_DAYS = 14.0
+BESIDE = 0.5
+"""The most that a memory of another day than the named ones has. It may tell of them, as people tell of yesterday; it is not of them."""
 DAY = 86_400.0
 _EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
 _LATEST_ORDINAL = 3_652_059  # date.max.toordinal()
 
 
 def nearness(context: SignalContext, times: Float64) -> Float64:
-    """max(0, 1 - days from the nearest named date / 14) for epoch seconds; NaN where there is no time or no date was named."""
+    """1 on a named date, else 0.5 · max(0, 1 - days from the nearest one / 14), for epoch seconds.
+
+    NaN where there is no time or no date was named.
+    """
     out = np.full(len(times), np.nan)
     if not context.query.dates:
         return out
@@ -28,7 +33,8 @@ def nearness(context: SignalContext, times: Float64) -> Float64:
     for i, day in enumerate(unique):
         if math.isfinite(day):
             ordinal = min(max(int(day) + _EPOCH_ORDINAL, 1), _LATEST_ORDINAL)
-            values[i] = max(0.0, 1.0 - min(d.days_from(ordinal) for d in context.query.dates) / FADES_DAYS)
+            away = min(d.days_from(ordinal) for d in context.query.dates)
+            values[i] = 1.0 if not away else BESIDE * max(0.0, 1.0 - away / FADES_DAYS)
     return values[inverse]
 
 

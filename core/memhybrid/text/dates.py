@@ -1,15 +1,23 @@
 """Dates that a question names, in English and Chinese, as spans of days.
 
-"on 8 May 2023", "2023-05-08", "May 2023", "in May" (of any year), "8th of May", "2023年5月8日", "5月", and, from the moment of asking,
-"yesterday", "last week", "3 days ago", "昨天", "上周", "上个月", "去年". What is not clearly a date is none.
+Absolute: "on 8 May 2023", "2023-05-08", "8.5.2023", "5/8/2023" (either way round), "May 2023", "in May" (of any year), "in 2025",
+"Q3 2025", "summer of 2023", "between May and July 2025", "2023年5月8日", "五月八日", "5月", "2023年".
+
+From the moment of asking, in UTC: "today", "last night", "on Monday", "last Tuesday", "last weekend", "last week", "past 7 days",
+"3 days ago", "a few weeks ago", "last May", "this year", "今天", "昨晚", "周三", "上周五", "上上周", "最近三天", "三天前", "上个月",
+"去年", "前年"; "today", "yesterday" and "last week" in some more languages. What is not clearly a date is none.
 """
 
 from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
+
+Span = tuple[int, int]
+"""First and last day, as proleptic ordinals."""
 
 _MONTHS = {
     name: number
@@ -32,37 +40,60 @@ _MONTHS = {
     )
     for name in names.split()
 }
-_CHINESE = {c: i for i, c in enumerate("零一二三四五六七八九十")} | {"两": 2, "十一": 11, "十二": 12}
+_CHINESE = {c: i for i, c in enumerate("零一二三四五六七八九十")} | {"两": 2, "十一": 11, "十二": 12, "几": 5}
+_WORDS = {
+    word: number
+    for number, words in enumerate(
+        [
+            "a an one",
+            "two couple",
+            "three few",
+            "four",
+            "five several",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ],
+        1,
+    )
+    for word in words.split()
+} | {"fourteen": 14, "fifteen": 15, "twenty": 20, "thirty": 30}
+_UNITS = {
+    "day": 1,
+    "week": 7,
+    "month": 30,
+    "year": 365,
+    "天": 1,
+    "日": 1,
+    "周": 7,
+    "星期": 7,
+    "礼拜": 7,
+    "月": 30,
+    "年": 365,
+}
+_WEEKDAYS = {
+    name: number
+    for number, names in enumerate(
+        ["monday", "tuesday tues", "wednesday", "thursday thurs", "friday", "saturday", "sunday"]
+    )
+    for name in names.split()
+}
+_WEEKDAYS_ZH = {"一": 0, "二": 1, "三": 2, "四": 3, "五": 4, "六": 5, "日": 6, "天": 6, "末": 5}
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_QUARTERS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
+
 _M = "(?P<m>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
+_MAY = r"(?!\s+(?:be|not|have|i|we|you|he|she|it|they|also|well|even|need|want|work|apply|help|never|still|\w+ly)\b)"
+"""Not after the month: "which 3 may be best" names none."""
 _D = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
 _Y = r"(?P<y>(?:19|20)\d\d)"
-_ABSOLUTE = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"\b{_Y}[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})\b",
-        rf"{_Y}\s*年\s*(?P<m>\d{{1,2}})\s*月\s*(?P<d>\d{{1,2}})\s*[日号]",
-        rf"{_Y}\s*年\s*(?P<m>\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*月",
-        r"(?<![\d年])(?P<m>\d{1,2})\s*月\s*(?P<d>\d{1,2})\s*[日号]",
-        r"(?<![\d年个上下])(?P<m>1[0-2]|[1-9])\s*月(?!\s*\d)(?!饼|亮)",
-        rf"\b{_D}(?:\s+of)?\s+{_M}(?:,?\s+{_Y})?(?!\w)",
-        rf"\b{_M}\s+{_D}(?:,?\s+{_Y})?\b(?!\d)",
-        rf"\b{_M},?\s+(?:of\s+)?{_Y}\b",
-        rf"\b(?:in|during|of|since|last|this|by|early|late|mid)[\s-]+{_M}",
-    )
-]
-_DAYS_AGO = re.compile(
-    r"\b(?P<n>\d{1,3}|a|two|three|four|five|six)\s+(?P<u>day|week|month|year)s?\s+ago\b", re.IGNORECASE
-)
-_DAYS_AGO_ZH = re.compile(
-    r"(?P<n>\d{1,3}|[一二两三四五六七八九十])\s*个?\s*(?P<u>天|周|星期|礼拜|月|年)\s*(?:之|以)?前"
-)
-_WORDS = {"a": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-_UNITS = {"day": 1, "week": 7, "month": 30, "year": 365, "天": 1, "周": 7, "星期": 7, "礼拜": 7, "月": 30, "年": 365}
-_RELATIVE = re.compile(
-    r"\b(?P<en>yesterday|the day before yesterday|last week|last month|last year|this week|this month)\b"
-    r"|(?P<zh>前天|昨天|上周|上个?星期|上个?礼拜|上个?月|去年|这周|本周|这个月|本月)",
-    re.IGNORECASE,
-)
+_M_ZH = r"(?P<m>\d{1,2}|十[一二]?|[一二三四五六七八九])"
+_N = r"(?P<n>\d{1,3}|" + "|".join(sorted(_WORDS, key=len, reverse=True)) + ")"
+_N_ZH = r"(?P<n>\d{1,3}|十[一二]?|[一二两三四五六七八九几])"
 
 
 @dataclass(frozen=True)
@@ -84,72 +115,262 @@ class DateMention:
             spans = [self._in(y) for y in years]
         return min(max(first - ordinal, ordinal - last, 0) for first, last in spans)
 
-    def _in(self, year: int) -> tuple[int, int]:
-        last = calendar.monthrange(year, self.month)[1]
-        first_day, last_day = (1, last) if self.day is None else (min(self.day, last), min(self.day, last))
-        return date(year, self.month, first_day).toordinal(), date(year, self.month, last_day).toordinal()
+    def _in(self, year: int) -> Span:
+        return _days_of(year, self.month, self.day)
 
 
 def dates_in(text: str, now: float) -> tuple[DateMention, ...]:
-    """The dates named in a text asked at `now` (epoch seconds), in order of the patterns above."""
+    """The dates named in a text asked at `now` (epoch seconds), in order of the patterns below; no part of the text counts twice."""
     if len(text) > 10_000:
         text = text[:10_000]
+    today = datetime.fromtimestamp(now, timezone.utc).date()
     found: list[DateMention] = []
     used: list[tuple[int, int]] = []
-    for pattern in _ABSOLUTE:
+    for pattern, read in _PATTERNS:
         for match in pattern.finditer(text):
             if any(start < match.end() and match.start() < stop for start, stop in used):
                 continue
-            mention = _absolute(match.groupdict())
-            if mention is not None:
-                found.append(mention)
+            try:
+                mentions = [m for m in read(match, today) if m.span is None or 1 <= m.span[0] <= m.span[1]]
+            except ValueError:  # before the first year or after the last
+                continue
+            if mentions:
+                found.extend(mentions)
                 used.append(match.span())
-    today = datetime.fromtimestamp(now, timezone.utc).date()
-    found.extend(_relative(text, today))
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
-def _absolute(groups: dict[str, str | None]) -> DateMention | None:
-    name = (groups.get("m") or "").lower()
-    month = _MONTHS.get(name) or _CHINESE.get(name) or (int(name) if name.isdigit() else 0)
-    day = int(groups["d"] or 0) if groups.get("d") else None
-    year = int(groups["y"] or 0) if groups.get("y") else None
-    if not 1 <= month <= 12 or (day is not None and not 1 <= day <= 31):
-        return None
-    return DateMention(year, month, day)
+# --- absolute ---------------------------------------------------------------------------------------------------------
 
 
-def _relative(text: str, today: date) -> list[DateMention]:
-    spans = (_named_span((match["en"] or match["zh"]).lower(), today) for match in _RELATIVE.finditer(text))
-    out = [DateMention(span=span) for span in spans if span[0] >= 1]
-    for pattern in (_DAYS_AGO, _DAYS_AGO_ZH):
-        for match in pattern.finditer(text):
-            n, unit = match["n"].lower(), match["u"].lower()
-            count = int(n) if n.isdigit() else _WORDS.get(n) or _CHINESE.get(n, 1)
-            middle = today.toordinal() - count * _UNITS[unit]
-            slack = (_UNITS[unit] - 1) // 2
-            if middle - slack >= 1:
-                out.append(DateMention(span=(middle - slack, middle + slack)))
-    return out
+def _month(name: str) -> int:
+    name = name.lower()
+    return _MONTHS.get(name) or _CHINESE.get(name) or (int(name) if name.isdigit() else 0)
 
 
-def _named_span(word: str, today: date) -> tuple[int, int]:
-    """First and last day, as ordinals; before 1 where there was no such day."""
+def _days_of(year: int, month: int, day: int | None = None) -> Span:
+    """A day, or a month where `day` is None; a day that the month does not have is its last."""
+    last = calendar.monthrange(year, month)[1]
+    first_day, last_day = (1, last) if day is None else (min(day, last), min(day, last))
+    return date(year, month, first_day).toordinal(), date(year, month, last_day).toordinal()
+
+
+def _absolute(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    groups = match.groupdict()
+    month = _month(groups["m"] or "")
+    day = int(groups["d"]) if groups.get("d") else _chinese_day(groups["dz"]) if groups.get("dz") else None
+    year = int(groups["y"]) if groups.get("y") else None
+    if year is None and groups.get("last"):
+        # The one before now, or of this year; a month to come may be meant as well as the last one.
+        year = today.year - (month >= today.month) if groups["last"].lower() == "last" else today.year
+    if 1 <= month <= 12 and (day is None or 1 <= day <= 31):
+        yield DateMention(year, month, day)
+
+
+def _chinese_day(name: str) -> int:
+    """1 to 31 in characters: 三, 十五, 二十一."""
+    tens, ten, ones = name.partition("十")
+    return (_CHINESE.get(tens, 1) * 10 if ten else 0) + _CHINESE.get(ones if ten else name, 0)
+
+
+def _slashed(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noqa: ARG001
+    """Day and month in either order where both can be; with points the day comes first."""
+    one, other, year = int(match["a"]), int(match["b"]), int(match["y"])
+    orders = [(one, other)] if match["s"] == "." else [(one, other), (other, one)]
+    for day, month in orders:
+        if 1 <= month <= 12 and 1 <= day <= 31:
+            yield DateMention(year, month, day)
+
+
+def _year(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noqa: ARG001
+    yield DateMention(span=(date(int(match["y"]), 1, 1).toordinal(), date(int(match["y"]), 12, 31).toordinal()))
+
+
+def _quarter(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noqa: ARG001
+    name = match["q"].lower()
+    quarter = _QUARTERS.get(name) or _CHINESE.get(name) or int(name)
+    year = int(match["y"])
+    yield DateMention(span=(_days_of(year, 3 * quarter - 2)[0], _days_of(year, 3 * quarter)[1]))
+
+
+def _season(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    """Of the northern half; without a year the last one that has begun, for "last" the one before this year's."""
+    month = _SEASONS[match["season"].lower()]
+    year = int(match["y"]) if match["y"] else today.year - (month > today.month)
+    if not match["y"] and month <= today.month < month + 3:
+        year -= 1  # who asks for "last summer" in July means the year before
+    end = (year, month + 2) if month < 12 else (year + 1, 2)
+    yield DateMention(span=(_days_of(year, month)[0], _days_of(*end)[1]))
+
+
+def _months(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noqa: ARG001
+    """From one month to another, of the years that are named."""
+    first, last, year = _MONTHS[match["m1"].lower()], _MONTHS[match["m2"].lower()], int(match["y"])
+    start = int(match["y1"] or year - (first > last))
+    yield DateMention(span=(_days_of(start, first)[0], _days_of(year, last)[1]))
+
+
+def _months_of_any_year(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noqa: ARG001
+    first, last = _MONTHS[match["m1"].lower()], _MONTHS[match["m2"].lower()]
+    for month in range(first, first + (last - first) % 12 + 1):
+        yield DateMention(None, (month - 1) % 12 + 1)
+
+
+# --- from the moment of asking ----------------------------------------------------------------------------------------
+
+
+def _offset(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    word = " ".join(match.group().lower().split())
+    day = today.toordinal() - _DAYS[word]
+    yield DateMention(span=(day, day))
+
+
+def _period(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    """This, the last or the one before the last week, month or year."""
+    which, unit = _PERIODS[" ".join(match.group().lower().split())]
     ordinal = today.toordinal()
-    monday = ordinal - today.weekday()
-    first_of_month = today.replace(day=1).toordinal()
-    first_of_year = today.replace(month=1, day=1).toordinal()
-    if word in ("yesterday", "昨天"):
-        return ordinal - 1, ordinal - 1
-    if word in ("the day before yesterday", "前天"):
-        return ordinal - 2, ordinal - 2
-    if word in ("this week", "这周", "本周"):
-        return monday, ordinal
-    if word in ("this month", "这个月", "本月"):
-        return first_of_month, ordinal
-    if word in ("last year", "去年"):
-        return first_of_year - (366 if calendar.isleap(today.year - 1) else 365), first_of_year - 1
-    if word == "last month" or word.endswith("月"):
-        days = calendar.monthrange(today.year, today.month - 1)[1] if today.month > 1 else 31
-        return first_of_month - days, first_of_month - 1
-    return monday - 7, monday - 1
+    if unit == "week":
+        monday = ordinal - today.weekday() - 7 * which
+        span = (monday, monday + 6)
+    elif unit == "month":
+        index = 12 * today.year + today.month - 1 - which
+        span = _days_of(index // 12, index % 12 + 1)
+    else:
+        span = (date(today.year - which, 1, 1).toordinal(), date(today.year - which, 12, 31).toordinal())
+    yield DateMention(span=span if which else (span[0], ordinal))
+
+
+def _weekday(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    """The last such day, today included; for "last Tuesday" that before today, and, as people differ, that of last week."""
+    back = (today.weekday() - _WEEKDAYS[match["w"].lower()]) % 7
+    ordinal = today.toordinal()
+    if (match["which"] or "").lower() in ("last", "past"):
+        recent = ordinal - (back or 7)
+        of_last_week = ordinal - today.weekday() - 7 + _WEEKDAYS[match["w"].lower()]
+        for day in dict.fromkeys((recent, of_last_week)):
+            yield DateMention(span=(day, day))
+    else:
+        yield DateMention(span=(ordinal - back, ordinal - back))
+
+
+def _weekday_zh(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    day = _WEEKDAYS_ZH[match["w"]]
+    monday = today.toordinal() - today.weekday()
+    weeks = match["which"].count("上")
+    first = monday + day - 7 * weeks
+    if not match["which"] and first > today.toordinal():
+        first -= 7
+    yield DateMention(span=(first, first + (match["w"] == "末")))
+
+
+def _weekend(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    """The last one that has begun; "last weekend" during one is the one before."""
+    saturday = today.toordinal() - (today.weekday() - 5) % 7
+    if match["which"].lower() != "this" and today.weekday() >= 5:
+        saturday -= 7
+    yield DateMention(span=(saturday, saturday + 1))
+
+
+def _count(match: re.Match[str]) -> int:
+    word = (match["n"] or "1").lower()
+    return int(word) if word.isdigit() else _WORDS.get(word) or _CHINESE.get(word, 1)
+
+
+def _past(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    """From so many days, weeks, months or years before until now."""
+    ordinal = today.toordinal()
+    yield DateMention(span=(max(ordinal - _count(match) * _UNITS[match["u"].lower()], 1), ordinal))
+
+
+def _ago(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    """The unit around that day; twice as wide where the number is no number."""
+    unit, word = _UNITS[match["u"].lower()], (match["n"] or "").lower()
+    middle = today.toordinal() - _count(match) * unit
+    slack = (unit - 1) // 2
+    if word in ("few", "several", "几"):
+        slack += 2 * unit
+    yield DateMention(span=(middle - slack, min(middle + slack, today.toordinal())))
+
+
+_DAYS = {
+    word: days
+    for days, words in enumerate(
+        (
+            "today|tonight|this morning|this afternoon|this evening|今天|今日|今早|今晚|今晨|heute|hoy|aujourd'hui|oggi|hoje|сегодня|오늘",
+            "yesterday|last night|昨天|昨日|昨晚|昨夜|gestern|ayer|ieri|ontem|вчера|어제",
+            "the day before yesterday|day before yesterday|前天|前日|一昨日|おととい|vorgestern|anteayer|avant-hier|позавчера|그저께",
+            "大前天",
+        )
+    )
+    for word in words.split("|")
+}
+_PERIODS: dict[str, tuple[int, str]] = {
+    **{f"this {unit}": (0, unit) for unit in ("week", "month", "year")},
+    **{f"last {unit}": (1, unit) for unit in ("week", "month", "year")},
+    **{f"the {unit} before last": (2, unit) for unit in ("week", "month", "year")},
+    **dict.fromkeys(("这周", "本周", "这个星期", "这星期", "这个礼拜", "今週", "diese woche", "이번 주"), (0, "week")),
+    **dict.fromkeys(("上周", "上星期", "上个星期", "上个礼拜", "上礼拜", "先週", "letzte woche", "지난주", "지난 주"), (1, "week")),
+    **dict.fromkeys(("上上周", "上上星期", "上上个星期", "上上个礼拜", "先々週"), (2, "week")),
+    **dict.fromkeys(("这个月", "本月", "今月", "diesen monat", "이번 달"), (0, "month")),
+    **dict.fromkeys(("上月", "上个月", "先月", "letzten monat", "지난달", "지난 달"), (1, "month")),
+    **dict.fromkeys(("上上个月", "上上月"), (2, "month")),
+    **dict.fromkeys(("今年", "dieses jahr", "올해"), (0, "year")),
+    **dict.fromkeys(("去年", "letztes jahr", "작년"), (1, "year")),
+    **dict.fromkeys(("前年", "一昨年"), (2, "year")),
+    "大前年": (3, "year"),
+}  # fmt: skip
+
+
+def _one_of(words: tuple[str, ...] | list[str]) -> str:
+    """The longest first; words of letters with spaces between stand alone, others may touch what is beside them."""
+    ordered = sorted(words, key=len, reverse=True)
+    return "|".join(
+        (rf"(?<!\w){re.escape(w)}(?!\w)" if w[0] < "\u3000" else re.escape(w)).replace(r"\ ", r"\s+") for w in ordered
+    )
+
+
+_WEEKDAY_NAMES = "|".join(sorted(_WEEKDAYS, key=len, reverse=True))
+_D_ZH = r"(?P<dz>[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
+_U_ZH = r"(?P<u>天|日|周|星期|礼拜|月|年)"
+_U = r"(?P<u>day|week|month|year)"
+_SEASON = r"(?P<season>spring|summer|autumn|fall|winter)"
+_M1, _M2 = _M.replace("<m>", "<m1>"), _M.replace("<m>", "<m2>")
+_Y1 = _Y.replace("<y>", "<y1>")
+_TO = r"(?:and|to|until|till|through|-|–)"
+_Reader = Callable[[re.Match[str], date], Iterator[DateMention]]
+_PATTERNS: list[tuple[re.Pattern[str], _Reader]] = [
+    (re.compile(pattern, re.IGNORECASE), read)
+    for pattern, read in (
+        (rf"\b{_Y}[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})\b", _absolute),
+        (rf"\b{_Y}-(?P<m>0[1-9]|1[0-2])\b(?!-)", _absolute),
+        (rf"(?<![\d.])(?P<a>\d{{1,2}})(?P<s>[/.])(?P<b>\d{{1,2}})(?P=s){_Y}\b", _slashed),
+        (rf"{_Y}\s*年\s*{_M_ZH}\s*月\s*(?:(?P<d>\d{{1,2}})|{_D_ZH})\s*[日号]", _absolute),
+        (rf"{_Y}\s*年\s*第?(?P<q>[一二三四])季度", _quarter),
+        (rf"{_Y}\s*年\s*{_M_ZH}\s*月", _absolute),
+        (rf"{_Y}\s*年(?!\s*\d)", _year),
+        (r"(?<![\d年个上下这])(?P<m>\d{1,2})\s*月\s*(?P<d>\d{1,2})\s*[日号]", _absolute),
+        (rf"(?<![\d年个上下这一二三四五六七八九十])(?P<m>十[一二]?|[一二三四五六七八九])月{_D_ZH}[日号]", _absolute),
+        (r"(?<![\d年个上下])(?P<m>1[0-2]|[1-9])\s*月(?!\s*\d)(?!饼|亮)", _absolute),
+        (rf"\b(?:(?:between|from)\s+)?{_M1}(?:,?\s+{_Y1})?\s*{_TO}\s*{_M2},?\s+{_Y}\b", _months),
+        (rf"\b(?:between|from)\s+{_M1}\s+{_TO}\s+{_M2}", _months_of_any_year),
+        (rf"\b{_D}(?:\s+of)?\s+{_M}(?:,?\s+{_Y})?(?!\w){_MAY}", _absolute),
+        (rf"\b{_M}\s+{_D}(?:,?\s+{_Y})?\b(?!\d)", _absolute),
+        (rf"\b{_M},?\s+(?:of\s+)?{_Y}\b", _absolute),
+        (rf"\b(?:(?P<last>last|this)|in|during|of|since|by|early|late|mid)[\s-]+{_M}{_MAY}", _absolute),
+        (rf"\bq(?P<q>[1-4])(?:\s+of)?,?\s+{_Y}\b", _quarter),
+        (rf"\b(?P<q>first|second|third|fourth)\s+quarter(?:\s+of)?\s+{_Y}\b", _quarter),
+        (rf"\b(?:in|of|during|last|this|since)\s+(?:the\s+)?{_SEASON}(?:\s+(?:of\s+)?{_Y})?(?!\w)", _season),
+        (rf"\b{_SEASON}\s+(?:of\s+)?{_Y}\b", _season),
+        (rf"\b(?:in|during|of|throughout|since|from|year)\s+{_Y}\b(?![-/.]?\d)", _year),
+        (r"(?P<which>上*|这|本)(?:周|星期|礼拜)(?P<w>[一二三四五六日天末])(?!年)", _weekday_zh),
+        (rf"(?:最近|过去|近)\s*{_N_ZH}?\s*个?\s*{_U_ZH}", _past),
+        (rf"{_N_ZH}\s*个?\s*{_U_ZH}\s*(?:之|以)?前", _ago),
+        (rf"\b(?:the\s+)?(?:last|past)\s+(?:couple\s+of\s+)?{_N}\s+{_U}s?\b", _past),
+        (rf"\b(?:the\s+)?past(?P<n>)\s+{_U}\b", _past),
+        (rf"\b(?:a\s+)?{_N}(?:\s+of)?\s+{_U}s?\s+ago\b", _ago),
+        (_one_of(list(_DAYS)), _offset),
+        (rf"\b(?:on\s+)?(?P<which>last|past|on|since|this)\s+(?P<w>{_WEEKDAY_NAMES})\b", _weekday),
+        (r"\b(?:on\s+|over\s+)?(?P<which>last|past|this|the)\s+weekend\b", _weekend),
+        (_one_of(list(_PERIODS)), _period),
+    )
+]
