@@ -19,8 +19,9 @@ from memhybrid.protocols import Float32, Float64, TokenVectors
 
 DIMENSIONS = 128
 TOKEN_BYTES = DIMENSIONS // 2
-MAX_TOKENS = 96
+MAX_TOKENS = 256
 """Longer memories have neighbouring tokens averaged until this many are left."""
+UNKNOWN = "[UNK]"
 FLOOR_COSINE = 0.2
 """Cosines up to here are no match; unrelated tokens often reach it."""
 _BLAS_SINGLE = 200_000
@@ -54,8 +55,8 @@ def _levels() -> NDArray[np.float64]:
 
 
 def is_word(token: str) -> bool:
-    """Whether a word piece has a letter or digit."""
-    return any(character.isalnum() for character in token)
+    """Whether a word piece has a letter or digit; what the model does not know is none, or all unknown would be alike."""
+    return token != UNKNOWN and any(character.isalnum() for character in token)
 
 
 def project(vectors: Float32) -> Float32:

@@ -293,7 +293,7 @@ def test_recover_takes_no_vector_from_a_damaged_cache(filled: Path) -> None:
     sql("UPDATE memory SET text = 'something else' WHERE id = 'm7'")(filled)
     with make_memory(filled) as memory, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        memory.store.backend.shut_down()
+        memory.store.backend.close()
     with closing(sqlite3.connect(filled / "chroma.sqlite3", isolation_level=None)) as db:
         db.execute("DELETE FROM embeddings_queue")
     other_vectors(filled)

@@ -106,3 +106,131 @@ def test_a_leg_that_knows_nothing_is_no_penalty(memory: HybridMemory) -> None:
     hit = memory.search("кассовый разрыв").hits[0]
     assert hit.memory.id == "ru"
     assert hit.score > 0.5
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("Zurich", "I adore Zürich😍😍😍"),
+        ("bike", "Love my new bike🚲!"),
+        ("bike🚲", "Love my new bike🚲!"),
+        ("Tokyo trip", "Ｔｏｋｙｏ ｔｒｉｐ was great"),
+        ("final office memo", "The ﬁnal oﬃce memo."),
+        ("done with taxes", "done✓ with my taxes→finally"),
+        ("🍕", "🍕"),
+    ],
+)
+def test_a_word_is_found_whatever_touches_it(query: str, wanted: str) -> None:
+    """Symbols, letters of full width and ligatures leave the word what it is, for vectors as for keywords; each emoji is itself."""
+    with HybridMemory.open() as memory:
+        texts = [
+            "Love my new bike🚲!",
+            "I adore Zürich😍😍😍",
+            "Ｔｏｋｙｏ ｔｒｉｐ was great",
+            "The ﬁnal oﬃce memo.",
+            "🍣",
+        ]
+        memory.add(
+            [*texts, "done✓ with my taxes→finally", "🍕", "The bus was late.", "Nothing was final about the trip."]
+        )
+        hits = memory.search(query, 2).hits
+        assert hits[0].memory.text == wanted
+        assert hits[0].score > 1.3 * hits[1].score
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("车", "我买了新车。"),
+        ("茶", "我喜欢喝茶。"),
+        ("什么药", "他每天吃药两次。"),
+        ("차", "나는 커피보다 차를 좋아한다."),
+        ("집", "우리 집은 한강 근처에 있다."),
+        ("약이", "매일 아침 약을 먹는다."),
+        ("شاي", "أحب الشاي"),
+        ("قهوه", "القهوة لذيذة"),
+        ("کتاب", "كتاب جديد"),
+        ("Mueller", "Herr Müller aus Ålborg"),
+        ("Köln", "Die Adresse in Koeln"),
+        ("Aalborg", "Herr Müller aus Ålborg"),
+    ],
+)
+@pytest.mark.parametrize("profile", ["bm25", "balanced", "tipsy"])
+def test_a_word_is_found_in_the_form_that_its_language_gives_it(
+    memory: HybridMemory, query: str, wanted: str, profile: str
+) -> None:
+    """One character inside a longer word, a noun with its particle or article, a letter in another spelling."""
+    texts = [
+        "我买了新车。",
+        "我喜欢喝茶。",
+        "他每天吃药两次。",
+        "나는 커피보다 차를 좋아한다.",
+        "우리 집은 한강 근처에 있다.",
+    ]
+    texts += [
+        "매일 아침 약을 먹는다.",
+        "أحب الشاي",
+        "القهوة لذيذة",
+        "كتاب جديد",
+        "Herr Müller aus Ålborg",
+        "Die Adresse in Koeln",
+    ]
+    memory.add(texts)
+    found = memory.search(query, len(texts), profile=profile)
+    keyword = "lexical" if profile == "tipsy" else "bm25"
+    matching = [h.memory.text for h in found.hits if (h.signals.get(keyword) or 0) > 0]
+    assert matching == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("5550123456", "plumber"),
+        ("Whose number is 555-012-3456?", "plumber"),
+        ("555 0123456", "plumber"),
+        ("9783161484100", "book"),
+        ("4111111111111234", "card"),
+        ("5550129999", "sister"),
+    ],
+)
+def test_a_long_number_is_found_in_any_grouping(query: str, wanted: str) -> None:
+    """Telephone numbers, ISBN and card numbers, with the country's code or without."""
+    with HybridMemory.open() as memory:
+        memory.add(
+            [
+                Memory("plumber", "The plumber's number is (555) 012-3456."),
+                Memory("electrician", "The electrician's number is (555) 987-0000."),
+                Memory("book", "Ordered the book with ISBN 978-3-16-148410-0"),
+                Memory("card", "The card ends in 1234: 4111 1111 1111 1234"),
+                Memory("sister", "My sister's new number is +1 555 012 9999"),
+            ]
+        )
+        assert memory.search(query, 1).ids == [wanted]
+
+
+@pytest.mark.parametrize(
+    "form", ["What happened on {month} {day}, 2026?", "2026-09-{day:02d}", "What did I do {ago} days ago?"]
+)
+def test_a_memory_of_the_day_that_is_named_comes_first(form: str) -> None:
+    """Before those of the days beside it, whatever their words sound like."""
+    texts = [
+        "Fixed the leaking tap.",
+        "Went climbing with Petra.",
+        "Server outage until midnight.",
+        "Booked flights to Lisbon.",
+    ]
+    texts += [
+        "Dentist appointment, two fillings.",
+        "Planted tomatoes on the balcony.",
+        "Finished the quarterly report.",
+    ]
+    with HybridMemory.open() as memory:
+        memory.add(
+            [
+                Memory(str(day), text, {"created_at": f"2026-09-{day:02d}T12:00:00Z"})
+                for day, text in enumerate(texts, 11)
+            ]
+        )
+        for day in range(11, 11 + len(texts)):
+            query = form.format(month="September", day=day, ago=20 - day)
+            assert memory.search(query, 1, now=1_789_905_600.0).ids == [str(day)]  # noon of 20 September 2026

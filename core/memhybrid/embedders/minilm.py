@@ -20,6 +20,7 @@ from memhybrid.embedders._common import (
 )
 from memhybrid.errors import ConfigError, MissingExtraError
 from memhybrid.protocols import Fingerprint, Float32, TokenVectors
+from memhybrid.text.normalise import normalise
 from memhybrid.text.scripts import scripts
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class _Model:
     def __init__(self, threads: int) -> None:
         try:
             import onnxruntime
-            from tokenizers import Tokenizer
+            from tokenizers import Regex, Tokenizer, pre_tokenizers
         except ImportError as error:
             raise MissingExtraError(PACKAGES.get(error.name or "", error.name or "onnxruntime"), EXTRA) from error
         folder = installed(PACKAGE)
@@ -73,6 +74,9 @@ class _Model:
         # The file asks for 128 tokens of padding and truncation: windows are made here instead.
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
+        # A symbol that touches a word would make one unknown piece of both.
+        symbols = pre_tokenizers.Split(Regex(r"[\p{So}\p{Sk}\p{Sm}]"), "isolated")
+        self.tokenizer.pre_tokenizer = pre_tokenizers.Sequence([symbols, self.tokenizer.pre_tokenizer])
         options: Any = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -186,7 +190,8 @@ class LocalEmbedder:
         return pooled(vectors, [len(window.tokens) for window in windows], owners, len(checked))
 
     def _windows(self, model: _Model, owner: int, text: str) -> Iterator[_Window]:
-        encoding = model.tokenizer.encode(text[:_MAX_CHARACTERS], add_special_tokens=False)
+        # As the analyzers read it: a ligature or a letter of full width is the plain letter.
+        encoding = model.tokenizer.encode(normalise(text[:_MAX_CHARACTERS]), add_special_tokens=False)
         ids: list[int] = encoding.ids
         tokens: list[str] = encoding.tokens
         room = WINDOW - 2

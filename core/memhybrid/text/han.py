@@ -75,6 +75,15 @@ def han_terms(run: str, *, segment: bool, keep_stop: bool = False) -> list[str]:
     return terms
 
 
+def inner_characters(run: str, *, segment: bool) -> list[str]:
+    """Characters of an unbroken run of Han characters that are no terms of it, since they are part of a longer word.
+
+    For memories, not for queries: 茶 is to find 喝茶 without every 喝茶 finding all that is 喝 or 茶.
+    """
+    terms = set(han_terms(run, segment=segment))
+    return [char for char in run if char not in CHINESE and char not in terms]
+
+
 def han_names(text: str) -> list[tuple[str, str]]:
     """Names in a text with Han characters by the segmenter's tags, as (name, tag) in order."""
     jieba = _SEGMENTER.load()

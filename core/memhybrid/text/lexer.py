@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import threading
 import unicodedata
 import warnings
 from typing import Any, Final
 
-from memhybrid.text.han import han_terms, rjieba_version
+from memhybrid.text.han import han_terms, inner_characters, rjieba_version
 from memhybrid.text.normalise import fold
 from memhybrid.text.scripts import script_of
 from memhybrid.text.tokens import Stem, is_ngram, ngram_terms, token_pattern, word_terms
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the rules in this folder: goes up whenever a text's terms or entities may change."""
 
 _LIMIT: Final = 1 << 16  # entries of a memo, some 10 MB; then it starts afresh, so that memory stays bounded
+_ARTICLE: Final = re.compile("^(?:[وبكف]?ال|لل)(?=[^\\W\\d_]{2})")
+"""The Arabic article, with what is written together with it."""
 _LONGEST: Final = 40  # longer surfaces are hashes and links, which do not come again
 
 
@@ -68,6 +71,8 @@ class Stemmer:
 
             stemmers = {"latin": EnglishStemmer(), "cyrillic": RussianStemmer(), "greek": GreekStemmer()}
             self._local.stemmers = stemmers
+        if language == "arabic":
+            return _ARTICLE.sub("", word)
         stemmer = stemmers.get(language)
         return str(stemmer.stemWord(word)) or word if stemmer else word
 
@@ -116,6 +121,13 @@ class Lexer:
                     self._memo.clear()
                 self._memo[surface] = known
         return known
+
+    def inner_terms(self, text: str) -> list[str]:
+        """What a memory with this text is found by beside its terms: the characters inside its Chinese words."""
+        if text.isascii():
+            return []
+        runs = (surface for surface in self.surfaces(text) if script_of(surface[0]) == "han")
+        return [char for run in runs for char in inner_characters(run, segment=self.segment)]
 
     def surfaces(self, text: str) -> list[str]:
         """The tokens of a normalised text."""

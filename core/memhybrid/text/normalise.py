@@ -45,6 +45,8 @@ _MARKS: Final = "".join(
 _OUTER: Final = re.compile(rf"^(?:[^\w.]|\.(?![^\W\d_])|(?<=\.)\.)+|[^\w+#{_MARKS}]+$")
 _NOT_DECOMPOSED: Final = str.maketrans(
     {"đ": "d", "ð": "d", "ø": "o", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ħ": "h", "ŧ": "t", "ё": "е"}
+    # One Arabic letter in other spellings: alef maqsura and Persian yeh, teh marbuta, Persian kaf.
+    | {"ى": "ي", "ی": "ي", "ة": "ه", "ک": "ك", "ۀ": "ه"}
 )
 _KEEP_MARKS: Final = frozenset("йїў")  # letters of their own, not accented ones
 

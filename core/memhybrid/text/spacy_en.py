@@ -11,9 +11,8 @@ from memhybrid.errors import MissingExtraError
 from memhybrid.protocols import Analysis, QueryAnalysis
 from memhybrid.text import pipeline
 from memhybrid.text.entities import Entities, collect, is_common, is_headline, trimmed
-from memhybrid.text.fast import with_function_names
+from memhybrid.text.fast import as_memory, as_query, whole_terms
 from memhybrid.text.lexer import Lexer
-from memhybrid.text.names import candidate_names
 from memhybrid.text.normalise import fold, normalise
 from memhybrid.text.scripts import dominant_script
 from memhybrid.text.stopwords import ENGLISH, VAGUE
@@ -93,7 +92,10 @@ class SpacyAnalyzer:
         """Terms and entities of each text, in their order."""
         clean = [normalise(text) for text in texts]
         readings = self._read(clean)
-        return [self._combine(text, reading) for text, reading in zip(clean, readings, strict=True)]
+        return [
+            as_memory(text, self._combine(text, reading), self._lexer)
+            for text, reading in zip(clean, readings, strict=True)
+        ]
 
     def analyze_query(self, text: str) -> QueryAnalysis:
         """Terms and entities as `analyze` gives them, and the names that known entities may have."""
@@ -105,8 +107,7 @@ class SpacyAnalyzer:
             words = [(surface, self._lexer.cached_terms(surface)) for surface, _ in tokens]
         else:
             words = list(self._token_terms(text, tokens, reading))
-        names = candidate_names(text, analysis.entities)
-        return QueryAnalysis(analysis.terms, analysis.entities, names, tuple((fold(s), terms) for s, terms in words))
+        return as_query(text, analysis, [(fold(surface), terms) for surface, terms in words])
 
     @property
     def _loaded(self) -> pipeline.Pipeline:
@@ -147,7 +148,7 @@ class SpacyAnalyzer:
             terms = self._terms(text, tokens, reading)
             self._names(text, reading, found)
         entities = found.result()
-        return Analysis(tuple(with_function_names(terms, entities, self._lexer)), entities)
+        return Analysis(whole_terms(text, terms, entities, self._lexer), entities)
 
     def _terms(self, text: str, tokens: list[tuple[str, int]], reading: _Reading) -> list[str]:
         terms = [term for _, found in self._token_terms(text, tokens, reading) for term in found]

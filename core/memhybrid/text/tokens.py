@@ -42,10 +42,19 @@ _THOUSANDS: Final = re.compile(r",(?=[0-9]{3}(?![0-9]))")
 _CAMEL: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _CAMEL_INSIDE: Final = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Z][a-z]+[A-Z]")
 _PLURAL_ACRONYM: Final = re.compile(r"[A-Z]{2,}s")
+_DIGIT_GROUPS: Final = re.compile(r"(?<![\w.,/-])\(?[0-9]{1,5}\)?(?:[ .-]{1,2}\(?[0-9]{1,10}\)?){1,7}(?![\w/])")
+_NO_DIGIT: Final = re.compile(r"[^0-9]+")
+_SYMBOLS: Final = "\u231a-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001fbff"
+"""Pictures: emoji, dingbats, game pieces; neither arrows nor what tables are drawn with nor skin tones."""
 _LETTERS_DIGITS: Final = re.compile(r"([a-z]{2,})([0-9]+)|([0-9]+)([a-z]{2,})")
+_PARTICLES: Final = frozenset(
+    "은 는 이 가 을 를 에 의 도 로 와 과 만 랑 에서 에게 으로 까지 부터 처럼 보다 한테 이랑 마다 조차 에는 에도 이나 이고 이다".split()  # noqa: SIM905
+)
 _ORDINAL: Final = frozenset(("st", "nd", "rd", "th"))
 _DOTTED_LETTERS: Final = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+){2,4}")
+_TRANSLITERATED: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+"""How who has no such key writes these letters: Mueller, Koeln, Aalborg."""
 _CLITIC: Final = re.compile(r"['’](?:[sS]|[mMdD]|re|RE|ve|VE|ll|LL)$")
 
 
@@ -73,7 +82,7 @@ def _unicode() -> re.Pattern[str]:
             inside.append(f"\\U{start:08x}-\\U{code - 1:08x}")
             start = -1
     word = "[" + "".join(inside) + "]"
-    kinds = (f"[{_HAN}]+", f"[{_KATAKANA}]+", f"[{_HIRAGANA}ー]+", f"[{_HANGUL}]+", f"[{_UNSPACED}]+")
+    kinds = (f"[{_HAN}]+", f"[{_KATAKANA}]+", f"[{_HIRAGANA}ー]+", f"[{_HANGUL}]+", f"[{_UNSPACED}]+", f"[{_SYMBOLS}]")
     return re.compile("|".join((_pattern(word), *kinds)))
 
 
@@ -93,6 +102,21 @@ def is_ngram(surface: str) -> bool:
     return surface[0] >= "\u0e01" and NGRAM_RUN.match(surface) is not None
 
 
+def joined_numbers(text: str) -> list[str]:
+    """Numbers of at least seven digits in groups, as in "(555) 012-3456", without what parts the groups, in order.
+
+    Whoever looks for a telephone number or an ISBN groups it in another way. One with a country code also without that.
+    """
+    found: dict[str, None] = {}
+    for match in _DIGIT_GROUPS.finditer(text):
+        digits = _NO_DIGIT.sub("", match.group())
+        if 7 <= len(digits) <= 20:
+            found[digits] = None
+            if 11 <= len(digits) <= 13:
+                found[digits[-10:]] = None
+    return list(found)
+
+
 def is_plain(surface: str) -> bool:
     """Whether a token is one word without inner structure (no identifier, no digits, no camel case)."""
     return surface.isalpha() and not _CAMEL_INSIDE.search(surface)
@@ -102,16 +126,22 @@ def ngram_terms(run: str) -> list[str]:
     """Terms of a run of kana, Hangul or a script without spaces: the word, pairs; threes where vowels combine."""
     length = len(run)
     if length <= 2:
-        return [run]
+        return [run, *_bare_syllable(run)]
     terms: list[str] = []
     combining = "\u0e01" <= run[0] < "\u1100" or "\u1780" <= run[0] < "\u1800"
     if not combining and length <= 16 and not "\u3041" <= run[0] <= "\u309f":
         terms.append(run)  # a katakana or Korean word is delimited; hiragana and Thai runs are sentences
+        terms.extend(_bare_syllable(run))
     for at in range(length - 1):
         terms.append(run[at : at + 2])
         if combining and at + 3 <= length:
             terms.append(run[at : at + 3])
     return terms
+
+
+def _bare_syllable(run: str) -> list[str]:
+    """A Korean noun of one syllable without its particle: 차 of 차를, 집 of 집에서. Longer nouns are found by their pairs."""
+    return [run[0]] if "\uac00" <= run[0] <= "\ud7a3" and run[1:] in _PARTICLES else []
 
 
 def word_terms(surface: str, stem: Stem, *, keep_stop: bool = False) -> tuple[str, ...]:
@@ -163,7 +193,9 @@ def _plain(surface: str, stem: Stem, *, keep_stop: bool) -> tuple[str, ...]:
     if bare == word:
         return stem(word)
     # Without accents "thé" would be an article; the accented form alone stays then.
-    return tuple(dict.fromkeys((word, *(stem(bare) if bare and bare not in ENGLISH else ()))))
+    spelt = word.translate(_TRANSLITERATED)
+    others = (*(stem(bare) if bare and bare not in ENGLISH else ()), *(stem(spelt) if spelt.isascii() else ()))
+    return tuple(dict.fromkeys((word, *others)))
 
 
 def _add_segment(segment: str, surface: str, stem: Stem, terms: dict[str, None]) -> None:

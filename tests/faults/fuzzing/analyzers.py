@@ -203,7 +203,8 @@ class Analyzers:
                 analysis, query = analyzer.analyze([text])[0], analyzer.analyze_query(text)
                 check_analysis(analysis)
                 check_analysis(query)
-                if (query.terms, query.entities) != (analysis.terms, analysis.entities):
+                # A memory may have more terms, behind those of a query.
+                if (query.terms, query.entities) != (analysis.terms[: len(query.terms)], analysis.entities):
                     raise Wrong(f"query\n{query!r} is not {analysis!r}")
                 if len(query.names) > NAMES or not all(query.names):
                     raise Wrong(f"names\n{query.names!r}")
@@ -236,7 +237,7 @@ class Analyzers:
             one = chance.randrange(len(texts))
             query = spacy.analyze_query(texts[one])
             check_analysis(query)
-            if query.terms != found[one].terms or spacy.analyze([texts[one]])[0] != found[one]:
+            if query.terms != found[one].terms[: len(query.terms)] or spacy.analyze([texts[one]])[0] != found[one]:
                 raise Wrong(f"alone\n{texts[one]!r}: {query!r} is not {found[one]!r}")
         except Exception as error:
             error.args = (f"{error}\ntexts: {texts!r}",)
