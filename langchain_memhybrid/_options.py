@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
@@ -26,15 +27,26 @@ class SearchOptions:
     filter: Mapping[str, Any] | None = None
     scope: Mapping[str, Any] | None = None
     profile: str | Path | Profile | None = None
-    min_score: float | None = None
+    min_score: float | Literal["recommended"] | None = None
     max_tokens: int | None = None
     record_usage: bool | None = None
+    include_outdated: bool | None = None
+    now: datetime | float | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> SearchOptions:
+        """From keyword arguments; TypeError for one that there is not, with those that there are."""
+        unknown = sorted(set(options) - set(NAMES))
+        if unknown:
+            raise TypeError(f"a search has no option {', '.join(map(repr, unknown))}; it has {', '.join(NAMES)}")
+        return cls(**options)
 
     def arguments(self, defaults: Any) -> dict[str, Any]:
         """The arguments of `MemoryView.search` beside the query; what is not said is an attribute of `defaults`."""
         said = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "scope"}
         filled = {name: getattr(defaults, name) if value is None else value for name, value in said.items()}
         filled["where"] = filled.pop("filter")
+        filled["include_outdated"] = bool(filled["include_outdated"])
         return filled
 
 

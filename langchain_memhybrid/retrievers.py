@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from datetime import datetime
+from typing import Any, Literal, NoReturn
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -39,8 +40,9 @@ class MemHybridRetriever(BaseRetriever):
 
     A call's options replace the fields of the same name, except `scope`, which a call can only add to: ScopeError where it
     would change a value. Options are keyword arguments (an unknown one is a TypeError), or `k`, `filter` and `scope` in the
-    run's `configurable`; where another part of the chain uses such a name, `memhybrid_k` and so on (there also `profile`,
-    `min_score`, `max_tokens`, `record_usage`) go first. An empty query finds nothing. Thread-safe; copies share the memory.
+    run's `configurable`; where another part of the chain uses such a name, `memhybrid_k` and so on, which go first (there also
+    `profile`, `min_score`, `max_tokens`, `record_usage`, `include_outdated`, `now`). An empty query finds nothing. Thread-safe;
+    copies share the memory.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -55,12 +57,16 @@ class MemHybridRetriever(BaseRetriever):
     """Metadata values that every search is bound to, such as {"user_id": "u1"}."""
     profile: Any = Field(default=None, repr=False)
     """A profile's name, JSON file or Profile; None is the memory's own."""
-    min_score: float | None = None
-    """Documents below this score are left out; None is the profile's."""
+    min_score: float | Literal["recommended"] | None = None
+    """Documents below this score are left out; None is the profile's, "recommended" its calibrated floor."""
     max_tokens: int | None = None
     """Documents are packed into so many tokens; None is the profile's."""
     record_usage: bool | None = None
     """Whether returned memories count as used; None is the profile's."""
+    include_outdated: bool = False
+    """Whether expired and superseded memories are found too."""
+    now: datetime | float | None = None
+    """The moment that ages and relative dates count from; None is the moment of the call."""
     include_scores: bool = True
     """Whether documents carry {"score", "signals", "sources"} under `metadata["memhybrid"]`."""
     id_key: str | None = None
@@ -82,7 +88,7 @@ class MemHybridRetriever(BaseRetriever):
         if info.field_name == "k":
             return positive(value, "k")
         if info.field_name == "min_score":
-            return optional_number(value, "min_score")
+            return value if isinstance(value, str) and value == "recommended" else optional_number(value, "min_score")
         return None if value is None else as_profile(value)
 
     @model_validator(mode="after")
@@ -107,7 +113,7 @@ class MemHybridRetriever(BaseRetriever):
         from langchain_memhybrid.vectorstores import MemHybridVectorStore
 
         if isinstance(vectorstore, MemHybridVectorStore):
-            return cls(memory=vectorstore.memory, **options)
+            return cls(memory=vectorstore.memory, **{"profile": vectorstore.profile, **options})
         door, fields = split_options(HybridMemory.attach, options)
         return cls(memory=attach(vectorstore, embedding, door), **fields)
 
@@ -158,7 +164,7 @@ class MemHybridRetriever(BaseRetriever):
     ) -> list[Document]:
         result = _found.get(query) if _found else None
         if result is None:
-            said = SearchOptions(**options)
+            said = SearchOptions.of(options)
             result = bind(self._view(), said.scope).search(query, **said.arguments(self))
         return [hit_to_document(hit, include_scores=self.include_scores, id_key=self.id_key) for hit in result]
 
@@ -185,7 +191,9 @@ class MemHybridRetriever(BaseRetriever):
         if len(queries) < 2:
             return {}
         try:
-            said = [SearchOptions(**with_config(c, given, self._view())) for c in get_config_list(config, len(queries))]
+            said = [
+                SearchOptions.of(with_config(c, given, self._view())) for c in get_config_list(config, len(queries))
+            ]
             if any(other != said[0] for other in said):
                 return {}
             results = bind(self._view(), said[0].scope).search_many(queries, **said[0].arguments(self))

@@ -39,7 +39,8 @@ class MemHybridVectorStore(AsyncTwins):
 
     An id that exists is replaced, text and metadata. Scores lie in [0, 1] and **higher is better**, in every method. Documents come
     back with the metadata that they were stored with, and nothing else unless `include_scores` is on. All methods stay inside
-    `scope`. Searches also take `scope`, `profile`, `min_score`, `max_tokens` and `record_usage`; an unknown option is a TypeError.
+    `scope`. Searches also take `scope`, `profile`, `min_score`, `max_tokens`, `record_usage`, `include_outdated` and `now`; an unknown
+    option is a TypeError.
     `as_retriever` gives LangChain's own retriever; `MemHybridRetriever.from_vectorstore(store)` also reads the run's config.
     """
 
@@ -57,6 +58,11 @@ class MemHybridVectorStore(AsyncTwins):
         self._opened = memory
         self._defaults = SearchOptions(profile=None if profile is None else as_profile(profile))
         self._include_scores = include_scores
+
+    @property
+    def profile(self) -> Profile | None:
+        """The profile that searches here use; None is the memory's own."""
+        return self._defaults.profile if isinstance(self._defaults.profile, Profile) else None
 
     @property
     @override
@@ -155,7 +161,7 @@ class MemHybridVectorStore(AsyncTwins):
     # --- search ------------------------------------------------------------------------------------------------------
 
     def _search(self, query: str, k: int, where: Where, *, embedding: Any = None, **options: Any) -> SearchResult:
-        said = SearchOptions(k=k, filter=where, **options)
+        said = SearchOptions.of({"k": k, "filter": where, **options})
         return bind(self.memory, said.scope).search(query, embedding=embedding, **said.arguments(self._defaults))
 
     def _document(self, hit: Hit) -> Document:

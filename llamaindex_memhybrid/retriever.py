@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
     from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 DEFAULT_TOP_K = 5
-OPTIONS = ("similarity_top_k", "filters", "profile", "min_score", "max_tokens", "record_usage")
+OPTIONS = (
+    "similarity_top_k",
+    "filters",
+    "profile",
+    "min_score",
+    "max_tokens",
+    "record_usage",
+    "include_outdated",
+    "now",
+)
 
 
 class MemHybridRetriever(BaseRetriever):
@@ -47,9 +57,11 @@ class MemHybridRetriever(BaseRetriever):
         filters: Filters | None = None,
         scope: Mapping[str, Any] | None = None,
         profile: str | Path | Profile | None = None,
-        min_score: float | None = None,
+        min_score: float | Literal["recommended"] | None = None,
         max_tokens: int | None = None,
         record_usage: bool | None = None,
+        include_outdated: bool = False,
+        now: datetime | float | None = None,
         callback_manager: CallbackManager | None = None,
         object_map: dict[str, Any] | None = None,
         objects: list[IndexNode] | None = None,
@@ -62,9 +74,11 @@ class MemHybridRetriever(BaseRetriever):
         self.similarity_top_k = positive(similarity_top_k, "similarity_top_k")
         self.filters = filters
         self.profile = None if profile is None else as_profile(profile)
-        self.min_score = min_score
+        self.min_score: float | Literal["recommended"] | None = min_score
         self.max_tokens = max_tokens
         self.record_usage = record_usage
+        self.include_outdated = include_outdated
+        self.now = now
         to_where(filters)
 
     # --- constructors ------------------------------------------------------------------------------------------------
@@ -171,6 +185,8 @@ class MemHybridRetriever(BaseRetriever):
             min_score=self.min_score,
             max_tokens=self.max_tokens,
             record_usage=self.record_usage,
+            include_outdated=self.include_outdated,
+            now=self.now,
         )
         return [to_scored_node(hit, annotate=True) for hit in result.hits]
 

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def collection(folder: Path) -> Any:
     """An empty collection in a folder."""
-    client = chromadb.PersistentClient(str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(folder))
     return client.create_collection("facts", embedding_function=None, configuration={"hnsw": {"space": "cosine"}})
 
 
@@ -97,7 +97,7 @@ def test_the_counters_of_two_collections_in_one_folder_are_apart(folder: Path, c
     """A write to one collection is no change of the other."""
     collection.add(ids=["a"], documents=["x"], embeddings=vectors(1))
     first = sequence(folder, collection)
-    client = chromadb.PersistentClient(str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(folder))
     neighbour = client.create_collection("other", embedding_function=None)
     neighbour.add(ids=["a", "b"], documents=["x", "y"], embeddings=vectors(2))
     assert sequence(folder, collection) == first
@@ -224,7 +224,7 @@ def test_batches_above_the_limit_fail_and_the_limit_can_be_asked_for(collection:
 
 def test_reading_everything_at_once_fails_above_32766_rows_and_pages_do_not() -> None:
     """The reason why everything here reads in pages."""
-    client = chromadb.EphemeralClient(settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.EphemeralClient()
     collection = client.create_collection("many-rows", embedding_function=None)
     n = 33_000
     for start in range(0, n, 5_000):
@@ -252,7 +252,7 @@ def test_queries_return_no_more_than_there_is_and_refuse_unknown_ids(collection:
 
 def test_distances_by_space() -> None:
     """Cosine 1 - cos, l2 the squared distance, ip 1 - dot."""
-    client = chromadb.EphemeralClient(settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.EphemeralClient()
     expected = {"cosine": [0.0, 1.0, 2.0], "l2": [0.0, 2.0, 4.0], "ip": [0.0, 1.0, 2.0]}
     for space, distances in expected.items():
         made = client.create_collection(
@@ -267,14 +267,14 @@ def test_distances_by_space() -> None:
 
 def test_the_space_is_fixed_when_the_collection_is_made(folder: Path, collection: Any) -> None:
     """Asking again with another space silently gives the old one, so the space is read, never assumed."""
-    client = chromadb.PersistentClient(str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(folder))
     again = client.get_or_create_collection("facts", embedding_function=None, configuration={"hnsw": {"space": "l2"}})
     assert again.configuration["hnsw"]["space"] == "cosine"
 
 
 def test_a_collection_made_again_has_another_id(folder: Path, collection: Any) -> None:
     """The id tells a recreated collection from the old one, whose handles stop working."""
-    client = chromadb.PersistentClient(str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(folder))
     client.delete_collection("facts")
     again = client.create_collection("facts", embedding_function=None)
     assert again.id != collection.id
@@ -284,7 +284,7 @@ def test_a_collection_made_again_has_another_id(folder: Path, collection: Any) -
 
 _WRITER = """
 import sys, chromadb
-client = chromadb.PersistentClient(sys.argv[1], settings=chromadb.Settings(anonymized_telemetry=False))
+client = chromadb.PersistentClient(sys.argv[1])
 collection = client.get_collection("facts", embedding_function=None)
 collection.add(ids=["new"], documents=["by another"], embeddings=[[0.0, 1.0, 0.0, 0.0]])
 collection.delete(ids=["old"])
@@ -317,7 +317,7 @@ def test_lists_of_a_deleted_collection_reappear_in_another(folder: Path, collect
 
     Deleting the rows first leaves nothing. If this fails, Chroma has mended it, and `ChromaBackend.drop` may be simplified.
     """
-    client = chromadb.PersistentClient(str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(folder))
     collection.add(ids=["a"], documents=["x"], metadatas=[{"tags": ["secret"], "n": 1}], embeddings=vectors(1))
     client.delete_collection("facts")
     heir = client.create_collection("heir", embedding_function=None)

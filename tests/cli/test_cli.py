@@ -204,3 +204,32 @@ def test_diagnose_says_whether_results_follow_the_query(memhybrid: Any, tmp_path
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["memories"]["follows_query"] is True
     assert memhybrid("diagnose", path).err.count("\n") == 1
     assert "KEY=VALUE" in memhybrid("diagnose", path, "--where", "a").err
+
+
+def test_a_store_is_searched_exported_and_imported_at_the_terminal(memhybrid: Any, tmp_path: Path) -> None:
+    """What is found, with its signals, in one tenant; the export read into another store gives the same."""
+    folder, other, file = tmp_path / "store", tmp_path / "other", tmp_path / "out.jsonl"
+    options: dict[str, Any] = {"embedder": HashEmbedder(), "analyzer": "fast", "scope_key": "user_id"}
+    with HybridMemory.open(folder, **options) as memory:
+        memory.scoped(user_id="maya").add(["Maya drinks tea"])
+        memory.scoped(user_id="tom").add(["Tom drinks tea"])
+    with HybridMemory.open(other, **options):
+        pass
+    ran = memhybrid("export", folder, file)
+    assert (ran.code, ran.out) == (0, f"memories: 2 memories written to {file}\n")
+    ran = memhybrid("import", other, file)
+    assert (ran.code, ran.out) == (0, f"memories: 2 memories read from {file}\n")
+    for store in (folder, other):
+        ran = memhybrid("search", store, "tea", "--where", "user_id=maya", "--embedder", "hash")
+        assert ran.code == 0, ran.err
+        assert "Maya" in ran.out
+        assert "bm25" in ran.out
+        assert "Tom" not in ran.out
+    ran = memhybrid("search", folder, "tea", "--embedder", "hash")
+    assert (ran.code, "user_id" in ran.err) == (2, True)
+
+
+def test_the_package_runs_as_a_module() -> None:
+    """For whoever has several Pythons."""
+    ran = subprocess.run([sys.executable, "-m", "memhybrid", "--help"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, "search" in ran.stdout) == (0, True)

@@ -158,7 +158,7 @@ def chroma_is_known_to_be_wrong(rows: list[dict[str, Any]], where: Mapping[str, 
 @pytest.fixture(scope="module")
 def client() -> Any:
     """One client; a folder of its own would be slower and no different."""
-    return chromadb.EphemeralClient(settings=chromadb.Settings(anonymized_telemetry=False))
+    return chromadb.EphemeralClient()
 
 
 _names = itertools.count()
@@ -240,7 +240,7 @@ def test_every_operator_means_what_its_definition_says(rows: list[dict[str, Any]
 
 def numbers_in(where: Any) -> tuple[list[int], list[int]]:
     """Ids that Chroma and that we find among the values 2, 3, 2.5 and 2**53 + 1."""
-    client = chromadb.EphemeralClient(settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.EphemeralClient()
     collection = client.create_collection(f"defects-{next(_names)}", embedding_function=None)
     values = [2, 3, 2.5, 2**53 + 1]
     collection.add(ids=list("0123"), embeddings=np.eye(4), metadatas=[{"n": v} for v in values])

@@ -13,10 +13,11 @@ from langchain_core.load import dumps
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from pydantic import ValidationError
 
-from langchain_memhybrid import MemHybridRetriever
+from langchain_memhybrid import MemHybridRetriever, MemHybridVectorStore
 from memhybrid import FilterError, InputError, Memory, MetadataError, Profile, ScopeError
 from memhybrid.embedders import HashEmbedder
 from memhybrid.memory import HybridMemory
+from tests.conftest import make_memory
 
 QUERY = "what does Ana drink"
 
@@ -498,3 +499,31 @@ def test_profile_is_a_name_a_file_or_a_profile(memory: HybridMemory, tmp_path: A
         MemHybridRetriever.from_memory(memory, profile="bestest")
     with pytest.raises(ValidationError, match="memory"):
         MemHybridRetriever(memory="./folder")
+
+
+def test_a_retriever_keeps_the_profile_of_its_vector_store() -> None:
+    """Both doors of one store find the same; a profile that is given goes first."""
+    memory = make_memory()
+    memory.add(["tea", "coffee", "the tea pot"])
+    store = MemHybridVectorStore.from_memory(memory, profile="bm25")
+    found = [document.page_content for document in store.similarity_search("tea", k=3)]
+    assert found == ["tea", "the tea pot"]
+    assert [d.page_content for d in MemHybridRetriever.from_vectorstore(store, k=3).invoke("tea")] == found
+    assert len(MemHybridRetriever.from_vectorstore(store, k=3, profile="balanced").invoke("tea")) == 3
+
+
+def test_every_option_of_a_search_is_one_of_the_retriever() -> None:
+    """The recommended floor, outdated memories and the moment of asking, as fields and in a call; another name is told what there is."""
+    memory = make_memory()
+    memory.add([Memory("old", "tea time", {"expires_at": "2026-01-01"}), Memory("new", "tea pot")])
+    floor = memory.search("tea", min_score="recommended").ids
+    assert [d.id for d in MemHybridRetriever(memory=memory, min_score="recommended").invoke("tea")] == floor
+    for retriever, options in (
+        (MemHybridRetriever(memory=memory, include_outdated=True), {}),
+        (MemHybridRetriever(memory=memory), {"include_outdated": True}),
+        (MemHybridRetriever(memory=memory, now=1_700_000_000.0), {}),
+        (MemHybridRetriever(memory=memory), {"now": 1_700_000_000.0}),
+    ):
+        assert {d.id for d in retriever.invoke("tea", **options)} == {"old", "new"}
+    with pytest.raises(TypeError, match="no option 'where_document'; it has k, filter, scope"):
+        MemHybridRetriever(memory=memory).invoke("tea", where_document={"$contains": "tea"})

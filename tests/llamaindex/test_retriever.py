@@ -420,3 +420,13 @@ def test_a_missing_llama_index_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "llama_index", None)
     with pytest.raises(ImportError, match=r"memhybrid\[llamaindex\]"):
         import llamaindex_memhybrid as again  # noqa: F401
+
+
+def test_outdated_memories_and_the_moment_of_asking_are_options() -> None:
+    """As in the core; for one request too."""
+    with make_memory() as memory:
+        memory.add([Memory("old", "tea time", {"expires_at": "2026-01-01"}), Memory("new", "tea pot")])
+        retriever = MemHybridRetriever.from_memory(memory)
+        assert [n.node.node_id for n in retriever.retrieve("tea")] == ["new"]
+        for changed in (retriever.with_options(include_outdated=True), retriever.with_options(now=1_700_000_000.0)):
+            assert {n.node.node_id for n in changed.retrieve("tea")} == {"old", "new"}

@@ -12,7 +12,7 @@ from memhybrid import HybridMemory, SearchResult
 
 def raw_collection(folder: Path, name: str, space: str = "cosine") -> Any:
     """A plain Chroma collection in a folder, as anybody else would have it."""
-    client = chromadb.PersistentClient(str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(folder))
     return client.get_or_create_collection(name, embedding_function=None, configuration={"hnsw": {"space": space}})
 
 

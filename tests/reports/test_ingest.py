@@ -474,7 +474,7 @@ def test_a_write_on_the_collection_while_ours_is_under_way_is_followed(tmp_path:
 @pytest.mark.parametrize("how", ["observed", "strong", "sync"])
 def test_a_change_that_keeps_the_count_is_followed_in_memory_too(how: str) -> None:
     """Report 114: without a file to look into, through the observed collection, by consistency="strong", or by sync()."""
-    client = chromadb.EphemeralClient(settings=chromadb.Settings(anonymized_telemetry=False))
+    client = chromadb.EphemeralClient()
     raw = client.get_or_create_collection(f"same-count-{how}", embedding_function=None)
     embed = HashEmbedder(64).embed_documents
     with HybridMemory.attach(
@@ -507,7 +507,7 @@ def test_rows_without_text_or_metadata_are_memories_with_none(tmp_path: Path) ->
 
 _DELETER = """
 import sys, chromadb
-client = chromadb.PersistentClient(sys.argv[1], settings=chromadb.Settings(anonymized_telemetry=False))
+client = chromadb.PersistentClient(sys.argv[1])
 client.get_collection("memories", embedding_function=None).delete(ids=["a"])
 """
 

@@ -133,10 +133,9 @@ def run_bench(
 
 def _chroma(folder: Path, corpus: Corpus, report: BenchReport, say: Say) -> tuple[Any, Any]:
     import chromadb
-    from chromadb.config import Settings
 
     say("Chroma alone: bulk load")
-    client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(folder))
     collection = client.create_collection("peer", embedding_function=None, configuration={"hnsw": {"space": "cosine"}})
     started = time.perf_counter()
     for s in range(0, len(corpus.texts), BATCH):

@@ -32,6 +32,33 @@ Embedder = Annotated[
     str | None,
     typer.Option("--embedder", metavar="E", help="Not given: the one that the store was last opened with."),
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="KEY=VALUE", help="The tenant or session to look at; repeat it for several keys."),
+]
+
+
+def pairs(given: list[str] | None) -> dict[str, str | int | float | bool] | None:
+    """KEY=VALUE as a filter; a number, true, false or "text in quotes" is read as JSON, all else as text."""
+    if not given:
+        return None
+    out: dict[str, str | int | float | bool] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise InputError(f"--where {text}: expected KEY=VALUE")
+        try:
+            read = json.loads(value)
+        except ValueError:
+            read = value
+        out[key] = read if isinstance(read, str | int | float) else value
+    return out
+
+
+def require_embedder(name: str, memory: HybridMemory) -> None:
+    """EmbedderError where the store was last opened with one that the command line cannot make."""
+    if isinstance(memory.embedder, AsStored):
+        raise EmbedderError(f"{name}: asking needs {memory.embedder.fingerprint}; give it with --embedder")
 
 
 def open_stores(

@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": "memhybrid.demo",
     "evaluate": "memhybrid.evaluate.run",
     "tune": "memhybrid.evaluate.tune",
+    "look": "memhybrid.search",
     "upkeep": "memhybrid.sync",
     "diagnose": "memhybrid.diagnose",
     "recover": "memhybrid.recover",

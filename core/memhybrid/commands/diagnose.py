@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from json import loads
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from memhybrid.commands._options import ProfileOption, check_writable, console, progress, write_json
-from memhybrid.commands._stores import AsStored, Collection, Embedder, Folder, ScopeKey, open_stores
-from memhybrid.errors import EmbedderError, InputError
+from memhybrid.commands._stores import (
+    Collection,
+    Embedder,
+    Folder,
+    ScopeKey,
+    Where,
+    open_stores,
+    pairs,
+    require_embedder,
+)
+from memhybrid.errors import InputError
 
 
 def diagnose(
     path: Folder,
     collection: Collection = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where", metavar="KEY=VALUE", help="The tenant or session to look at; repeat it for several keys."
-        ),
-    ] = None,
+    where: Where = None,
     profile: ProfileOption = "balanced",
     queries: Annotated[
         Path | None, typer.Option("--queries", metavar="FILE", help="One query a line; else drawn from the store.")
@@ -41,10 +44,9 @@ def diagnose(
     follows = True
     reports: dict[str, object] = {}
     for name, memory in open_stores(path, collection, scope_key, embedder, read_only=True):
-        if isinstance(memory.embedder, AsStored):
-            raise EmbedderError(f"{name}: asking needs {memory.embedder.fingerprint}; give it with --embedder")
+        require_embedder(name, memory)
         with progress(f"Asking {name}"):
-            report = measure(memory, queries=asked, where=_pairs(where), rounds=rounds, k=k, profile=profile)
+            report = measure(memory, queries=asked, where=pairs(where), rounds=rounds, k=k, profile=profile)
         reports[name] = report.as_dict()
         follows = follows and report.follows_query
         console().print(f"{name}\n{report}", markup=False)
@@ -52,23 +54,6 @@ def diagnose(
         write_json(json, reports)
     if not follows:
         raise typer.Exit(1)
-
-
-def _pairs(given: list[str] | None) -> dict[str, str | int | float | bool] | None:
-    """KEY=VALUE as a filter; a number, true, false or "text in quotes" is read as JSON, all else as text."""
-    if not given:
-        return None
-    out: dict[str, str | int | float | bool] = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not (key and equals):
-            raise InputError(f"--where {text}: expected KEY=VALUE")
-        try:
-            read = loads(value)
-        except ValueError:
-            read = value
-        out[key] = read if isinstance(read, str | int | float) else value
-    return out
 
 
 def _lines(path: Path) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import chromadb
 import numpy as np
-from chromadb.config import Settings
 from langchain_chroma import Chroma
 from langchain_classic.retrievers import EnsembleRetriever
 from langchain_community.retrievers import BM25Retriever
@@ -54,7 +53,7 @@ class Peer:
 
 def peers(dataset: Dataset, embedder: Cached, analyzer: Analyzer, progress: Progress | None = None) -> list[Peer]:
     """All of them, ready to be asked."""
-    client = chromadb.EphemeralClient(settings=Settings(anonymized_telemetry=False))
+    client = chromadb.EphemeralClient()
     made = [Peer(name, {}) for name in ("rank_bm25", "langchain ensemble", "llamaindex rrf", "llamaindex relative")]
     names: list[str] = []
 

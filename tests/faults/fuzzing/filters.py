@@ -395,7 +395,7 @@ class Filters:
 
         for module in ("llamaindex_memhybrid._filters", "tests.core.test_filters"):
             importlib.import_module(module)  # now, so that no execution pays for it
-        self._client = chromadb.EphemeralClient(settings=chromadb.Settings(anonymized_telemetry=False))
+        self._client = chromadb.EphemeralClient()
         self._names = itertools.count()
 
     def run(self, chance: random.Random, report: Report) -> None:

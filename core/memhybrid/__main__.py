@@ -1,0 +1,5 @@
+"""`python -m memhybrid`: the command line."""
+
+from memhybrid.cli import main
+
+main()
