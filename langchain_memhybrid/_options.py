@@ -61,6 +61,9 @@ def with_config(config: RunnableConfig | None, given: Mapping[str, Any], view: M
     configurable: Mapping[str, Any] = ensure_config(config).get("configurable") or {}
     said = {name: configurable[name] for name in _PLAIN if configurable.get(name) is not None}
     said.update({n: configurable[PREFIX + n] for n in NAMES if configurable.get(PREFIX + n) is not None})
+    if said.get("scope") == {} and configurable.get(PREFIX + "scope") == {}:
+        # Nothing to add: how to say that another component's `scope` is not ours.
+        del said["scope"]
     merged = {**said, **{name: value for name, value in given.items() if value is not None or name not in NAMES}}
     if said.get("scope") is not None and given.get("scope") is not None:
         merged["scope"] = bind(view, said["scope"], given["scope"]).scope

@@ -146,6 +146,14 @@ class MemHybridVectorStore(AsyncTwins):
         _refuse("add_documents", kwargs)
         return self.memory.add(documents_to_memories(documents, ids))
 
+    def update_document(self, document_id: str, document: Document) -> None:
+        """Replace one document, as langchain_chroma's method of this name."""
+        self.update_documents([document_id], [document])
+
+    def update_documents(self, ids: Sequence[str], documents: Sequence[Document]) -> None:
+        """Replace documents: as many ids as documents. One that does not exist is added."""
+        self.memory.add(documents_to_memories(documents, ids))
+
     @override
     def delete(self, ids: Sequence[str] | None = None, *, filter: Where = None, **kwargs: Any) -> bool:
         """Delete by ids (unknown ones are fine), by filter, or, where neither is given, **everything inside the scope**."""

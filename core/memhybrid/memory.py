@@ -220,11 +220,15 @@ class HybridMemory(MemoryView):
 
         return export_store(self, path)
 
-    def import_(self, path: str | Path, *, progress: Progress | None = None) -> int:
-        """Add everything from an exported file; ids that exist are replaced. How many memories."""
+    def import_(self, path: str | Path, *, reembed: bool = False, progress: Progress | None = None) -> int:
+        """Add everything from an exported file; ids that exist are replaced. How many memories.
+
+        `reembed` makes the vectors anew: how a store changes its embedder is to be exported, and imported into a new folder.
+        """
         from memhybrid.transfer import import_store
 
-        return import_store(self, path, progress)
+        check_switches(reembed=reembed)
+        return import_store(self, path, progress, reembed=reembed)
 
     @property
     def collection(self) -> Any:

@@ -6,6 +6,7 @@ change; `replace` makes another. `to_json`/`from_json` keep it in a file.
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from pathlib import Path
@@ -206,6 +207,9 @@ class Profile(BaseModel):
 
     def with_reranker(self, reranker: Reranker | Any, **changes: Any) -> Profile:
         """Another profile that reranks its best candidates, by "late-interaction" or a reranker of your own; see memhybrid.rerank."""
+        call = reranker.__call__ if callable(reranker) else None
+        if inspect.iscoroutinefunction(reranker) or inspect.iscoroutinefunction(call):
+            raise ConfigError("reranker: expected a plain function; an async one would never be awaited")
         return self.replace(reranker=reranker, rerank="auto", **changes)
 
     def to_json(self, path: str | Path | None = None) -> str:

@@ -154,7 +154,8 @@ def _plain(value: Any, where: str) -> Any:
         if not np.isfinite(value):
             raise FilterError(f"{where}: {value!r} cannot be compared with anything")
         return value
-    raise FilterError(f"{where}: {type(value).__name__} is not a value that metadata can have ({_shown(value)})")
+    hint = "; $is_empty asks whether there is one" if value is None else ""
+    raise FilterError(f"{where}: {type(value).__name__} is not a value that metadata can have ({_shown(value)}){hint}")
 
 
 _REPR = reprlib.Repr()

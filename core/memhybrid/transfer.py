@@ -78,12 +78,16 @@ def _line(record: StoredRecord, vector: Float32 | None, entry: UsageEntry | None
     return line
 
 
-def import_store(memory: HybridMemory, path: str | Path, progress: Progress | None = None) -> int:
+def import_store(
+    memory: HybridMemory, path: str | Path, progress: Progress | None = None, *, reembed: bool = False
+) -> int:
     """Add everything from an exported file; ids that exist are replaced. InputError names the line that cannot be read.
 
-    The whole file is checked before anything is written.
+    The whole file is checked before anything is written. `reembed`: with vectors by the embedder of this store, not those of the file.
     """
     memories, usage = _read(Path(path))
+    if reembed:
+        memories = [Memory(m.id, m.text, m.metadata) for m in memories]
     for start in range(0, len(memories), BATCH):
         memory.add(memories[start : start + BATCH])
         if progress is not None:

@@ -527,3 +527,14 @@ def test_every_option_of_a_search_is_one_of_the_retriever() -> None:
         assert {d.id for d in retriever.invoke("tea", **options)} == {"old", "new"}
     with pytest.raises(TypeError, match="no option 'where_document'; it has k, filter, scope"):
         MemHybridRetriever(memory=memory).invoke("tea", where_document={"$contains": "tea"})
+
+
+def test_the_scope_of_another_component_is_set_aside_by_an_empty_one_of_ours() -> None:
+    """`scope` in the run's config may be somebody else's word; {} under our own name adds nothing and widens nothing."""
+    with make_memory(scope_key="user_id") as memory:
+        memory.scoped(user_id="maya").add(["tea"])
+        retriever = MemHybridRetriever(memory=memory, scope={"user_id": "maya"})
+        config: Any = {"configurable": {"scope": "openid", "memhybrid_scope": {}}}
+        assert [d.page_content for d in retriever.invoke("tea", config=config)] == ["tea"]
+        with pytest.raises(ScopeError):
+            MemHybridRetriever(memory=memory).invoke("tea", config=config)

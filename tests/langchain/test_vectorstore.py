@@ -348,3 +348,13 @@ def test_a_lost_vector_does_not_stop_marginal_relevance() -> None:
 
     assert diversify([0.9, 0.8, 0.7], [[1.0, 0.0], [1.0, 0.0], [np.nan, np.nan]], 3, 0.5) == [0, 2, 1]
     assert diversify([], [], 3, 0.5) == []
+
+
+def test_documents_are_replaced_by_the_names_that_chroma_has(memory: HybridMemory) -> None:
+    """`update_document` and `update_documents`: text and metadata of these ids, and of no others."""
+    store = MemHybridVectorStore.from_memory(memory)
+    store.add_documents([Document("tea", id="1"), Document("milk", id="2"), Document("oats", id="3")])
+    store.update_document("1", Document("green tea", metadata={"hot": True}))
+    store.update_documents(["2", "3"], [Document("oat milk"), Document("rye")])
+    found = {d.id: (d.page_content, d.metadata) for d in store.get_by_ids(["1", "2", "3"])}
+    assert found == {"1": ("green tea", {"hot": True}), "2": ("oat milk", {}), "3": ("rye", {})}

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memhybrid import HybridMemory, Memory
+from memhybrid import HybridMemory, Memory, Profile
 from memhybrid.concurrency import MAX_THREADS
 from memhybrid.embedders import HashEmbedder
-from memhybrid.errors import InputError, MetadataError, StoreError
+from memhybrid.errors import ConfigError, InputError, MetadataError, StoreError
 from tests.conftest import make_memory
 
 CLOSE_WHILE_WRITING = """
@@ -234,3 +234,32 @@ async def test_everything_has_an_async_twin_and_a_store_closes_asynchronously(tm
             memory.subscribe(listener)
     with pytest.raises(StoreError, match="closed"):
         memory.count()
+
+
+def test_a_store_changes_its_embedder_by_export_and_import(tmp_path: Path) -> None:
+    """With `reembed` the vectors are those of the new store's embedder; without, those of the file, which it then refuses to ask."""
+    with make_memory(tmp_path / "old", embedder=HashEmbedder(16)) as old:
+        old.add([Memory("a", "tea"), Memory("b", "coffee")])
+        old.search("tea", record_usage=True)
+        old.export(tmp_path / "all.jsonl")
+    with make_memory(tmp_path / "new", embedder=HashEmbedder(32)) as new:
+        assert new.import_(tmp_path / "all.jsonl", reembed=True) == 2
+        assert new.search("tea").hits[0].memory.id == "a"
+        assert new.get("a", embeddings=True)[0].embedding == HashEmbedder(32).embed_documents(["tea"])[0].tolist()
+        assert new.usage()["a"].count == 1
+        assert new.verify().ok
+
+
+def test_a_reranker_that_nobody_would_await_is_refused() -> None:
+    """A function and an object, before any search."""
+
+    async def rerank(query: str, texts: list[str]) -> list[float]:
+        return [0.0 for _ in texts]
+
+    class Reranking:
+        async def __call__(self, query: str, texts: list[str]) -> list[float]:
+            return await rerank(query, texts)
+
+    for reranker in (rerank, Reranking()):
+        with pytest.raises(ConfigError, match="async"):
+            Profile.balanced().with_reranker(reranker)

@@ -52,12 +52,19 @@ def export(
 
 
 def import_(
-    path: Folder, file: File, collection: Collection = None, scope_key: ScopeKey = None, embedder: Embedder = None
+    path: Folder,
+    file: File,
+    collection: Collection = None,
+    scope_key: ScopeKey = None,
+    embedder: Embedder = None,
+    reembed: Annotated[bool, typer.Option("--reembed", help="Make the vectors anew, by the store's embedder.")] = False,
 ) -> None:
     """Add everything from an exported file to a store that exists; ids that it has already are replaced."""
     for name, memory in open_stores(path, _one(path, collection), scope_key, embedder, read_only=False):
+        if reembed:
+            require_embedder(name, memory)
         with progress(f"Importing {name}") as moved:
-            read = memory.import_(file, progress=moved)
+            read = memory.import_(file, reembed=reembed, progress=moved)
         console().print(f"{name}: {read} memories read from {file}", markup=False)
 
 
