@@ -123,6 +123,8 @@ def dates_in(text: str, now: float) -> tuple[DateMention, ...]:
     """The dates named in a text asked at `now` (epoch seconds), in order of the patterns below; no part of the text counts twice."""
     if len(text) > 10_000:
         text = text[:10_000]
+    if text.isascii() and not _HINT.search(text):
+        return ()
     today = datetime.fromtimestamp(now, timezone.utc).date()
     found: list[DateMention] = []
     used: list[tuple[int, int]] = []
@@ -329,6 +331,8 @@ def _one_of(words: tuple[str, ...] | list[str]) -> str:
     )
 
 
+_S = r"\s{0,3}"
+"""A bound for spaces: any number of them, beside what may be missing, would be looked at again and again."""
 _WEEKDAY_NAMES = "|".join(sorted(_WEEKDAYS, key=len, reverse=True))
 _D_ZH = r"(?P<dz>[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
 _U_ZH = r"(?P<u>天|日|周|星期|礼拜|月|年)"
@@ -344,14 +348,14 @@ _PATTERNS: list[tuple[re.Pattern[str], _Reader]] = [
         (rf"\b{_Y}[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})\b", _absolute),
         (rf"\b{_Y}-(?P<m>0[1-9]|1[0-2])\b(?!-)", _absolute),
         (rf"(?<![\d.])(?P<a>\d{{1,2}})(?P<s>[/.])(?P<b>\d{{1,2}})(?P=s){_Y}\b", _slashed),
-        (rf"{_Y}\s*年\s*{_M_ZH}\s*月\s*(?:(?P<d>\d{{1,2}})|{_D_ZH})\s*[日号]", _absolute),
-        (rf"{_Y}\s*年\s*第?(?P<q>[一二三四])季度", _quarter),
-        (rf"{_Y}\s*年\s*{_M_ZH}\s*月", _absolute),
-        (rf"{_Y}\s*年(?!\s*\d)", _year),
-        (r"(?<![\d年个上下这])(?P<m>\d{1,2})\s*月\s*(?P<d>\d{1,2})\s*[日号]", _absolute),
+        (rf"{_Y}{_S}年{_S}{_M_ZH}{_S}月{_S}(?:(?P<d>\d{{1,2}})|{_D_ZH}){_S}[日号]", _absolute),
+        (rf"{_Y}{_S}年{_S}第?(?P<q>[一二三四])季度", _quarter),
+        (rf"{_Y}{_S}年{_S}{_M_ZH}{_S}月", _absolute),
+        (rf"{_Y}{_S}年(?!{_S}\d)", _year),
+        (r"(?<![\d年个上下这])(?P<m>\d{1,2})\s{0,3}月\s{0,3}(?P<d>\d{1,2})\s{0,3}[日号]", _absolute),
         (rf"(?<![\d年个上下这一二三四五六七八九十])(?P<m>十[一二]?|[一二三四五六七八九])月{_D_ZH}[日号]", _absolute),
-        (r"(?<![\d年个上下])(?P<m>1[0-2]|[1-9])\s*月(?!\s*\d)(?!饼|亮)", _absolute),
-        (rf"\b(?:(?:between|from)\s+)?{_M1}(?:,?\s+{_Y1})?\s*{_TO}\s*{_M2},?\s+{_Y}\b", _months),
+        (r"(?<![\d年个上下])(?P<m>1[0-2]|[1-9])\s{0,3}月(?!\s{0,3}\d)(?!饼|亮)", _absolute),
+        (rf"\b(?:(?:between|from)\s+)?{_M1}(?:,?\s+{_Y1})?{_S}{_TO}{_S}{_M2},?\s+{_Y}\b", _months),
         (rf"\b(?:between|from)\s+{_M1}\s+{_TO}\s+{_M2}", _months_of_any_year),
         (rf"\b{_D}(?:\s+of)?\s+{_M}(?:,?\s+{_Y})?(?!\w){_MAY}", _absolute),
         (rf"\b{_M}\s+{_D}(?:,?\s+{_Y})?\b(?!\d)", _absolute),
@@ -362,9 +366,9 @@ _PATTERNS: list[tuple[re.Pattern[str], _Reader]] = [
         (rf"\b(?:in|of|during|last|this|since)\s+(?:the\s+)?{_SEASON}(?:\s+(?:of\s+)?{_Y})?(?!\w)", _season),
         (rf"\b{_SEASON}\s+(?:of\s+)?{_Y}\b", _season),
         (rf"\b(?:in|during|of|throughout|since|from|year)\s+{_Y}\b(?![-/.]?\d)", _year),
-        (r"(?P<which>上*|这|本)(?:周|星期|礼拜)(?P<w>[一二三四五六日天末])(?!年)", _weekday_zh),
-        (rf"(?:最近|过去|近)\s*{_N_ZH}?\s*个?\s*{_U_ZH}", _past),
-        (rf"{_N_ZH}\s*个?\s*{_U_ZH}\s*(?:之|以)?前", _ago),
+        (r"(?P<which>上{0,3}|这|本)(?:周|星期|礼拜)(?P<w>[一二三四五六日天末])(?!年)", _weekday_zh),
+        (rf"(?:最近|过去|近){_S}{_N_ZH}?{_S}个?{_S}{_U_ZH}", _past),
+        (rf"{_N_ZH}{_S}个?{_S}{_U_ZH}{_S}(?:之|以)?前", _ago),
         (rf"\b(?:the\s+)?(?:last|past)\s+(?:couple\s+of\s+)?{_N}\s+{_U}s?\b", _past),
         (rf"\b(?:the\s+)?past(?P<n>)\s+{_U}\b", _past),
         (rf"\b(?:a\s+)?{_N}(?:\s+of)?\s+{_U}s?\s+ago\b", _ago),
@@ -374,3 +378,20 @@ _PATTERNS: list[tuple[re.Pattern[str], _Reader]] = [
         (_one_of(list(_PERIODS)), _period),
     )
 ]
+_HINT = re.compile(
+    "|".join(
+        [
+            r"\d",
+            "ago",
+            "last",
+            "past",
+            "weekend",
+            *_MONTHS,
+            *_WEEKDAYS,
+            *_SEASONS,
+            *filter(str.isascii, [*_DAYS, *_PERIODS]),
+        ]
+    ),
+    re.IGNORECASE,
+)
+"""What every date in ASCII has something of: most questions name none, and are spared the patterns."""
