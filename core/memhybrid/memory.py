@@ -13,6 +13,7 @@ from typing_extensions import Self
 
 from memhybrid.concurrency import in_this_process, in_write_thread
 from memhybrid.errors import InputError
+from memhybrid.opened import let_go, shared
 from memhybrid.options import (
     Options,
     check_name,
@@ -27,7 +28,7 @@ from memhybrid.options import (
 from memhybrid.profiles import Profile, as_profile
 from memhybrid.records import WriteEvent
 from memhybrid.state import lock
-from memhybrid.store import Store, let_go, shared
+from memhybrid.store import Store
 from memhybrid.sync import SyncReport, VerifyReport
 from memhybrid.values import clean_ids
 from memhybrid.view import MemoryView
