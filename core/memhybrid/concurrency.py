@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextvars
 import gc
+import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+log = logging.getLogger("memhybrid")
 MAX_THREADS = min(32, (os.cpu_count() or 1) + 4)
 _pools: dict[tuple[int, str], ThreadPoolExecutor] = {}
 _guard = threading.Lock()
@@ -91,6 +96,58 @@ def aside(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Cal
     if not _idle.acquire(blocking=False):
         return call
     return _pool("memhybrid-aside", os.cpu_count() or 1).submit(run).result
+
+
+_pending: deque[Callable[[], None]] = deque()
+_wake: SimpleQueue[None] = SimpleQueue()
+_settling = ProcessLock()
+_state = {"ending": False, "thread": 0}
+
+
+def afterwards(function: Callable[P, None], /, *args: P.args, **kwargs: P.kwargs) -> None:
+    """For finalizers: run a function soon, on a thread of ours. A collection may come in the middle of anything, whatever its thread
+    has locked; so this only notes what is to be done.
+    """
+    call = partial(function, *args, **kwargs)
+    if _state["ending"]:
+        call()
+        return
+    _pending.append(call)
+    _wake.put(None)
+
+
+def settle() -> None:
+    """Run now what finalizers have left to do. Not for finalizers."""
+    if _state["thread"] != os.getpid():
+        _state["thread"] = os.getpid()
+        threading.Thread(target=_settle_for_ever, name="memhybrid-afterwards", daemon=True).start()
+    with _settling:
+        while _pending:
+            call = _pending.popleft()
+            try:
+                call()
+            except Exception:
+                log.exception("what a finalizer left to do failed")
+
+
+def _settle_for_ever() -> None:
+    while True:
+        _wake.get()
+        settle()
+
+
+@atexit.register
+def _end() -> None:  # pyright: ignore[reportUnusedFunction]
+    """Finalizers that come at the very end run at once."""
+    _state["ending"] = True
+    with _settling:
+        while _pending:
+            _pending.popleft()()
+
+
+if hasattr(os, "register_at_fork"):
+    # What finalizers have left is the parent's to do.
+    os.register_at_fork(after_in_child=_pending.clear)
 
 
 @contextmanager

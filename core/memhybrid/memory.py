@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
-from memhybrid.concurrency import in_this_process, in_write_thread
+from memhybrid.concurrency import afterwards, in_this_process, in_write_thread, settle
 from memhybrid.errors import InputError
 from memhybrid.opened import let_go, shared
 from memhybrid.options import (
@@ -49,7 +49,7 @@ class HybridMemory(MemoryView):
         self, store: Store, profile: Profile, *, key: tuple[str, ...] | None, consistency: str, strict: bool
     ) -> None:
         super().__init__(store, profile, {}, consistency=consistency, strict=strict)
-        self._finalizer = weakref.finalize(self, in_this_process(let_go), key, store)
+        self._finalizer = weakref.finalize(self, in_this_process(afterwards), let_go, key, store)
 
     # --- doors -------------------------------------------------------------------------------------------------------
 
@@ -78,6 +78,7 @@ class HybridMemory(MemoryView):
         """
         from memhybrid.backends import chroma
 
+        settle()
         options = Options.of(embedder, profile, scope_key, analyzer, bm25, consistency, strict, memory_budget)
         check_name(collection)
         check_switches(read_only=read_only, late_interaction=late_interaction)
@@ -85,7 +86,7 @@ class HybridMemory(MemoryView):
             backend = chroma.open_memory(collection)
             store = options.store(backend, private=True, late_interaction=late_interaction)
             memory = cls(store, options.profile, key=None, consistency=consistency, strict=strict)
-            weakref.finalize(store, in_this_process(drop_collection), backend)
+            weakref.finalize(store, in_this_process(afterwards), drop_collection, backend)
             return memory
         folder = checked_folder(path, "path")
         if read_only and not (folder / "chroma.sqlite3").exists():
@@ -134,6 +135,7 @@ class HybridMemory(MemoryView):
         """
         from memhybrid.backends import chroma
 
+        settle()
         options = Options.of(embedder, profile, scope_key, analyzer, bm25, consistency, strict, memory_budget)
         backend, folder = chroma.attach_collection(collection)
         state = state_folder(state_path, folder, backend.identity)
@@ -182,6 +184,7 @@ class HybridMemory(MemoryView):
         """
         from memhybrid.backends import chroma
 
+        settle()
         options = Options.of(embedder, profile, scope_key, analyzer, bm25, consistency, strict, memory_budget)
         backend = chroma.connect_server(
             host, port, collection, tenant=tenant, database=database, headers=headers, ssl=ssl
@@ -311,7 +314,9 @@ class HybridMemory(MemoryView):
 
     def close(self) -> None:
         """Let go of the store; it is closed when nobody uses it any more."""
-        self._finalizer()
+        mine = self._finalizer.detach()
+        if mine is not None:
+            let_go(*mine[2][1:])
 
     def __enter__(self) -> Self:
         return self

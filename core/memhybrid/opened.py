@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from memhybrid.concurrency import afterwards
 from memhybrid.errors import ConfigError, EmbedderError
 from memhybrid.protocols import Embedder
 from memhybrid.store import Store
 
 _open_stores: dict[tuple[str, ...], tuple[Store, int]] = {}
 _open_guard = threading.Lock()
+_inside = threading.local()
+
+
+@contextmanager
+def _guarded() -> Generator[None, None, None]:
+    with _open_guard:
+        _inside.guard = True
+        try:
+            yield
+        finally:
+            _inside.guard = False
 
 
 def shared(
@@ -29,12 +42,12 @@ def shared(
         backend.close()
         raise
     if store.backend is not backend:
-        backend.close()
+        store.keep(backend)
     return store
 
 
 def _shared(key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder, settings: Mapping[str, str]) -> Store:
-    with _open_guard:
+    with _guarded():
         found = _open_stores.get(key)
         if found is not None and not found[0].closed:
             store, count = found
@@ -59,7 +72,11 @@ def _shared(key: tuple[str, ...], make: Callable[[], Store], embedder: Embedder,
 
 def let_go(key: tuple[str, ...] | None, store: Store) -> None:
     """Close a store when its last user lets go of it."""
-    with _open_guard:
+    if getattr(_inside, "guard", False):
+        # Called by somebody's own finalizer, in the middle of opening another store.
+        afterwards(let_go, key, store)
+        return
+    with _guarded():
         found = _open_stores.get(key) if key is not None else None
         if key is not None and found is not None and found[0] is store:
             if found[1] > 1:

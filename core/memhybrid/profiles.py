@@ -305,7 +305,7 @@ class Profile(BaseModel):
             signals={
                 "semantic_covered": 0.1,
                 "bm25_calibrated": 0.2,
-                "coverage": 0.015,
+                "coverage": 0.018,
                 "late": 0.7,
                 "date": 0.2,
                 "identifier": 0.5,

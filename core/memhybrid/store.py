@@ -70,6 +70,7 @@ class Store:
         self.settings: Mapping[str, str] = {}
         self.closed = False
         self._closing = False
+        self._second: Any = None
         others_wrote = self._lock_folder is not None and lock.acquire(self._lock_folder)
         try:
             if others_wrote and hasattr(backend, "start_again"):
@@ -361,9 +362,21 @@ class Store:
             self.sidecar.close()
             self.ledger.close()
             self.backend.close()
+            if self._second is not None:
+                self._second.close()
             self._unlock()
         finally:
             self.write_lock.release()
+
+    def keep(self, backend: Any) -> None:
+        """A second client of the same collection: closed now, or, where this store lives on a client of the user's, with the store.
+
+        The user may close theirs while somebody who opened the folder by its path still works.
+        """
+        if self.backend.owned or self._second is not None:
+            backend.close()
+        else:
+            self._second = backend
 
     def _unlock(self) -> None:
         if self._lock_folder is not None:

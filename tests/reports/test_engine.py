@@ -9,9 +9,11 @@ import sys
 import threading
 from pathlib import Path
 
+import chromadb
 import pytest
 
 from memhybrid import HybridMemory, Memory
+from memhybrid.embedders import HashEmbedder
 from tests.conftest import make_memory
 
 BESIDE_OTHERS = """
@@ -128,6 +130,52 @@ def test_a_folder_put_back_from_a_backup_is_read_and_written_as_it_is(tmp_path: 
         assert memory.verify().ok
         memory.add([Memory("new", "milk")])
         assert sorted(memory.search("tea coffee milk", 5).ids) == ["kept", "new"]
+
+
+GARBAGE = """
+import gc, sys, tempfile
+from memhybrid import HybridMemory
+from memhybrid.embedders import HashEmbedder
+
+class Holder:
+    def __init__(self, path):
+        self.memory = HybridMemory.open(path, embedder=HashEmbedder(16), analyzer="fast")
+        self.itself = self
+
+gc.set_threshold(50, 2, 2)
+folders = [tempfile.mkdtemp(dir=sys.argv[1]) for _ in range(5)]
+for turn in range(60):
+    holder = Holder(folders[turn % 5])
+holder.memory.add(["tea"])
+assert holder.memory.search("tea").hits
+"""
+
+
+def test_stores_that_are_garbage_are_closed_whatever_is_being_opened(tmp_path: Path) -> None:
+    """Python may collect a store that was never closed in the middle of opening another one, with every lock held."""
+    done = subprocess.run(
+        [sys.executable, "-c", GARBAGE, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_store_outlives_the_client_of_another_who_attached_the_same_collection(tmp_path: Path) -> None:
+    """Who opened the folder by its path goes on when the attached store and its client are closed."""
+    client = chromadb.PersistentClient(str(tmp_path))
+    collection = client.get_or_create_collection("notes", embedding_function=None)
+    attached = HybridMemory.attach(collection, embedder=HashEmbedder(64), analyzer="fast")
+    with make_memory(tmp_path, collection="notes") as opened:
+        attached.close()
+        client.close()
+        opened.add(["tea"])
+        assert opened.search("tea").hits
+        with make_memory(tmp_path, collection="notes") as again:
+            assert again.count() == 1
 
 
 def test_stores_in_memory_are_not_ended_by_each_other() -> None:

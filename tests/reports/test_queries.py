@@ -191,6 +191,8 @@ def test_a_word_is_found_in_the_form_that_its_language_gives_it(
         ("9783161484100", "book"),
         ("4111111111111234", "card"),
         ("5550129999", "sister"),
+        ("5551234", "office"),
+        ("call 555-1234 2 times", "office"),
     ],
 )
 def test_a_long_number_is_found_in_any_grouping(query: str, wanted: str) -> None:
@@ -203,6 +205,7 @@ def test_a_long_number_is_found_in_any_grouping(query: str, wanted: str) -> None
                 Memory("book", "Ordered the book with ISBN 978-3-16-148410-0"),
                 Memory("card", "The card ends in 1234: 4111 1111 1111 1234"),
                 Memory("sister", "My sister's new number is +1 555 012 9999"),
+                Memory("office", "The office is in Suite 100 555-1234 is its number, open 9 10 11 12"),
             ]
         )
         assert memory.search(query, 1).ids == [wanted]

@@ -214,3 +214,17 @@ def test_memory_is_bounded_whatever_the_words() -> None:
         analyzer.analyze([" ".join(f"w{number}" for number in range(start, start + 1000))])
     sizes = [len(analyzer._lexer._memo), len(analyzer._lexer.stem._memo)]  # type: ignore[attr-defined]
     assert max(sizes) <= lexer._LIMIT
+
+
+@pytest.mark.parametrize(
+    "text", ["10.0.0.1 192.168.100.200", "in 2020 2021 2022", "scores 10 20 30 40", "12.3456789", "1 2 3"]
+)
+def test_numbers_that_stand_beside_each_other_are_not_joined(analyzer: Analyzer, text: str) -> None:
+    """Years, small numbers, fractions and network addresses are no number in groups."""
+    assert not [term for term in terms(analyzer, text) if term.isdigit() and len(term) >= 7 and term not in text]
+
+
+def test_a_picture_does_not_hide_that_all_words_are_stop_words(analyzer: Analyzer) -> None:
+    """The words are terms then, as without it."""
+    assert set(terms(analyzer, "who is it? 😊")) == {*terms(analyzer, "who is it?"), "😊"}
+    assert terms(analyzer, "tea 😊") == ("tea", "😊")

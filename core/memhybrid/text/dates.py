@@ -19,6 +19,8 @@ from datetime import date, datetime, timezone
 Span = tuple[int, int]
 """First and last day, as proleptic ordinals."""
 
+_MOST = 32
+"""Mentions in one text; nobody asks for more."""
 _MONTHS = {
     name: number
     for number, names in enumerate(
@@ -92,8 +94,8 @@ _MAY = r"(?!\s+(?:be|not|have|i|we|you|he|she|it|they|also|well|even|need|want|w
 _D = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
 _Y = r"(?P<y>(?:19|20)\d\d)"
 _M_ZH = r"(?P<m>\d{1,2}|十[一二]?|[一二三四五六七八九])"
-_N = r"(?P<n>\d{1,3}|" + "|".join(sorted(_WORDS, key=len, reverse=True)) + ")"
-_N_ZH = r"(?P<n>\d{1,3}|十[一二]?|[一二两三四五六七八九几])"
+_N = r"(?<![\w,.-])(?P<n>\d{1,3}|" + "|".join(sorted(_WORDS, key=len, reverse=True)) + ")"
+_N_ZH = r"(?P<n>\d{1,3}|[一二三]?十[一二三四五六七八九]?|[一二两三四五六七八九几])"
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,8 @@ def dates_in(text: str, now: float) -> tuple[DateMention, ...]:
     used: list[tuple[int, int]] = []
     for pattern, read in _PATTERNS:
         for match in pattern.finditer(text):
+            if len(used) >= _MOST:
+                break
             if any(start < match.end() and match.start() < stop for start, stop in used):
                 continue
             try:
@@ -160,7 +164,7 @@ def _days_of(year: int, month: int, day: int | None = None) -> Span:
 def _absolute(match: re.Match[str], today: date) -> Iterator[DateMention]:
     groups = match.groupdict()
     month = _month(groups["m"] or "")
-    day = int(groups["d"]) if groups.get("d") else _chinese_day(groups["dz"]) if groups.get("dz") else None
+    day = int(groups["d"]) if groups.get("d") else _chinese(groups["dz"]) if groups.get("dz") else None
     year = int(groups["y"]) if groups.get("y") else None
     if year is None and groups.get("last"):
         # The one before now, or of this year; a month to come may be meant as well as the last one.
@@ -169,8 +173,8 @@ def _absolute(match: re.Match[str], today: date) -> Iterator[DateMention]:
         yield DateMention(year, month, day)
 
 
-def _chinese_day(name: str) -> int:
-    """1 to 31 in characters: 三, 十五, 二十一."""
+def _chinese(name: str) -> int:
+    """1 to 39 in characters: 三, 十五, 二十一; 几 is some five."""
     tens, ten, ones = name.partition("十")
     return (_CHINESE.get(tens, 1) * 10 if ten else 0) + _CHINESE.get(ones if ten else name, 0)
 
@@ -184,8 +188,23 @@ def _slashed(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noq
             yield DateMention(year, month, day)
 
 
-def _year(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noqa: ARG001
-    yield DateMention(span=(date(int(match["y"]), 1, 1).toordinal(), date(int(match["y"]), 12, 31).toordinal()))
+def _year(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    """A year, from one to another, or from one until now."""
+    first = int(match["y"])
+    last = int(match.groupdict().get("y2") or first)
+    end = today if match.groupdict().get("since") else date(last, 12, 31)
+    yield DateMention(span=(date(first, 1, 1).toordinal(), end.toordinal()))
+
+
+def _this_or_last(match: re.Match[str], today: date) -> Iterator[DateMention]:
+    """A month or a day of 今年, 去年, 前年, or a day of 上个月."""
+    day = _chinese(match["dz"]) if match["dz"] else int(match["d"]) if match["d"] else None
+    if match["year"]:
+        year, month = today.year - {"今年": 0, "去年": 1, "前年": 2}[match["year"]], _month(match["m"])
+    else:
+        year, month = (today.year, today.month - 1) if today.month > 1 else (today.year - 1, 12)
+    if 1 <= month <= 12 and (day is None or 1 <= day <= 31):
+        yield DateMention(span=_days_of(year, month, day))
 
 
 def _quarter(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noqa: ARG001
@@ -196,13 +215,17 @@ def _quarter(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noq
 
 
 def _season(match: re.Match[str], today: date) -> Iterator[DateMention]:
-    """Of the northern half; without a year the last one that has begun, for "last" the one before this year's."""
+    """Of the northern half; without a year the last one that is over."""
     month = _SEASONS[match["season"].lower()]
-    year = int(match["y"]) if match["y"] else today.year - (month > today.month)
-    if not match["y"] and month <= today.month < month + 3:
-        year -= 1  # who asks for "last summer" in July means the year before
-    end = (year, month + 2) if month < 12 else (year + 1, 2)
-    yield DateMention(span=(_days_of(year, month)[0], _days_of(*end)[1]))
+    named = match.groupdict().get("y")
+    year = int(named) if named else today.year
+    while not named and _season_of(year, month)[1] >= today.toordinal():
+        year -= 1
+    yield DateMention(span=_season_of(year, month))
+
+
+def _season_of(year: int, month: int) -> Span:
+    return _days_of(year, month)[0], _days_of(*((year, month + 2) if month < 12 else (year + 1, 2)))[1]
 
 
 def _months(match: re.Match[str], today: date) -> Iterator[DateMention]:  # noqa: ARG001
@@ -243,15 +266,21 @@ def _period(match: re.Match[str], today: date) -> Iterator[DateMention]:
 
 
 def _weekday(match: re.Match[str], today: date) -> Iterator[DateMention]:
-    """The last such day, today included; for "last Tuesday" that before today, and, as people differ, that of last week."""
+    """The last such day, today included; for "last Tuesday" that before today, and, as people differ, that of last week.
+
+    "On Monday" alone may be one to come, or every one: only in a question about the past is it the last.
+    """
+    which = match["which"].lower()
     back = (today.weekday() - _WEEKDAYS[match["w"].lower()]) % 7
     ordinal = today.toordinal()
-    if (match["which"] or "").lower() in ("last", "past"):
+    if which in ("last", "past"):
         recent = ordinal - (back or 7)
         of_last_week = ordinal - today.weekday() - 7 + _WEEKDAYS[match["w"].lower()]
         for day in dict.fromkeys((recent, of_last_week)):
             yield DateMention(span=(day, day))
-    else:
+    elif which == "since":
+        yield DateMention(span=(ordinal - back, ordinal))
+    elif _IN_THE_PAST.search(match.string):
         yield DateMention(span=(ordinal - back, ordinal - back))
 
 
@@ -266,16 +295,18 @@ def _weekday_zh(match: re.Match[str], today: date) -> Iterator[DateMention]:
 
 
 def _weekend(match: re.Match[str], today: date) -> Iterator[DateMention]:
-    """The last one that has begun; "last weekend" during one is the one before."""
+    """The last one that has begun; "last weekend" during one is the one before. As for weekdays, "the weekend" may be to come."""
+    if match["which"].lower() == "the" and not _IN_THE_PAST.search(match.string):
+        return
     saturday = today.toordinal() - (today.weekday() - 5) % 7
-    if match["which"].lower() != "this" and today.weekday() >= 5:
+    if match["which"].lower() in ("last", "past") and today.weekday() >= 5:
         saturday -= 7
     yield DateMention(span=(saturday, saturday + 1))
 
 
 def _count(match: re.Match[str]) -> int:
     word = (match["n"] or "1").lower()
-    return int(word) if word.isdigit() else _WORDS.get(word) or _CHINESE.get(word, 1)
+    return int(word) if word.isdigit() else _WORDS.get(word) or _chinese(word) or 1
 
 
 def _past(match: re.Match[str], today: date) -> Iterator[DateMention]:
@@ -300,7 +331,7 @@ _DAYS = {
         (
             "today|tonight|this morning|this afternoon|this evening|今天|今日|今早|今晚|今晨|heute|hoy|aujourd'hui|oggi|hoje|сегодня|오늘",
             "yesterday|last night|昨天|昨日|昨晚|昨夜|gestern|ayer|ieri|ontem|вчера|어제",
-            "the day before yesterday|day before yesterday|前天|前日|一昨日|おととい|vorgestern|anteayer|avant-hier|позавчера|그저께",
+            "the day before yesterday|day before yesterday|前天|一昨日|おととい|vorgestern|anteayer|avant-hier|позавчера|그저께",
             "大前天",
         )
     )
@@ -323,16 +354,27 @@ _PERIODS: dict[str, tuple[int, str]] = {
 }  # fmt: skip
 
 
+_NOT_INSIDE = "(?<![当目之以提面跟眼晚早日大])"
+_NOT_BESIDE = "(?![杰边围刊报志度期端])"
+"""Characters with which these are other words: 当前年度, 目前天气, 晚上周杰伦, 日本周边."""
+
+
 def _one_of(words: tuple[str, ...] | list[str]) -> str:
     """The longest first; words of letters with spaces between stand alone, others may touch what is beside them."""
     ordered = sorted(words, key=len, reverse=True)
     return "|".join(
-        (rf"(?<!\w){re.escape(w)}(?!\w)" if w[0] < "\u3000" else re.escape(w)).replace(r"\ ", r"\s+") for w in ordered
+        (
+            rf"(?<!\w)(?<!before ){re.escape(w)}(?!\w)" if w[0] < "\u3000" else _NOT_INSIDE + re.escape(w) + _NOT_BESIDE
+        ).replace(r"\ ", r"\s+")
+        for w in ordered
     )
 
 
 _S = r"\s{0,3}"
 """A bound for spaces: any number of them, beside what may be missing, would be looked at again and again."""
+_IN_THE_PAST = re.compile(r"\b(?:did|was|were|had|went|said|told|saw|met|ate|bought|\w{2,}ed)\b", re.IGNORECASE)
+_END = r"(?=\s*(?:[?.!,;:)\"']|$)|\s+(?:and|or|with|by|for|at|on|in|to|was|were|did|do|that|when|who|is|because|after|before)\b)"
+"""What may follow a year: "in 2000 words" is no year."""
 _WEEKDAY_NAMES = "|".join(sorted(_WEEKDAYS, key=len, reverse=True))
 _D_ZH = r"(?P<dz>[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
 _U_ZH = r"(?P<u>天|日|周|星期|礼拜|月|年)"
@@ -363,18 +405,28 @@ _PATTERNS: list[tuple[re.Pattern[str], _Reader]] = [
         (rf"\b(?:(?P<last>last|this)|in|during|of|since|by|early|late|mid)[\s-]+{_M}{_MAY}", _absolute),
         (rf"\bq(?P<q>[1-4])(?:\s+of)?,?\s+{_Y}\b", _quarter),
         (rf"\b(?P<q>first|second|third|fourth)\s+quarter(?:\s+of)?\s+{_Y}\b", _quarter),
-        (rf"\b(?:in|of|during|last|this|since)\s+(?:the\s+)?{_SEASON}(?:\s+(?:of\s+)?{_Y})?(?!\w)", _season),
+        (rf"\b(?:last|past)\s+{_SEASON}(?!\w)(?!\s+(?:of\s+)?(?:19|20)\d\d)", _season),
         (rf"\b{_SEASON}\s+(?:of\s+)?{_Y}\b", _season),
-        (rf"\b(?:in|during|of|throughout|since|from|year)\s+{_Y}\b(?![-/.]?\d)", _year),
-        (r"(?P<which>上{0,3}|这|本)(?:周|星期|礼拜)(?P<w>[一二三四五六日天末])(?!年)", _weekday_zh),
-        (rf"(?:最近|过去|近){_S}{_N_ZH}?{_S}个?{_S}{_U_ZH}", _past),
-        (rf"{_N_ZH}{_S}个?{_S}{_U_ZH}{_S}(?:之|以)?前", _ago),
-        (rf"\b(?:the\s+)?(?:last|past)\s+(?:couple\s+of\s+)?{_N}\s+{_U}s?\b", _past),
+        (rf"\b(?:from|between)\s+{_Y}\s+(?:and|to|until|till)\s+{_Y.replace('<y>', '<y2>')}\b{_END}", _year),
+        (rf"\b(?:in|during|throughout|of|(?P<since>since))\s+{_Y}\b(?![-/.]?\d){_END}", _year),
+        (rf"(?P<year>今年|去年|前年){_S}{_M_ZH}{_S}月(?:{_S}(?:(?P<d>\d{{1,2}})|{_D_ZH}){_S}[日号])?", _this_or_last),
+        (rf"(?P<year>(?!))?上个?月{_S}(?P<m>(?!))?(?:(?P<d>\d{{1,2}})|{_D_ZH}){_S}[日号]", _this_or_last),
+        (
+            r"(?<![下每晚早\d一二三四五六七八九十两几])(?P<which>上{0,3}|这|本)(?:周|星期|礼拜)(?P<w>[一二三四五六日天末])(?![年福])",
+            _weekday_zh,
+        ),
+        (rf"(?:最近|过去|(?<![附最])近)的?{_S}{_N_ZH}{_S}个?{_S}{_U_ZH}", _past),
+        (rf"{_N_ZH}{_S}个?{_S}{_U_ZH}{_S}(?:之|以)?前(?![端台面后途线排景])", _ago),
+        (
+            rf"(?:^|\b(?:in|over|during|for|within|from|of)\s+(?:the\s+|my\s+|our\s+)?|\bthe\s+)(?:last|past)\s+(?:couple\s+of\s+)?{_N}\s+{_U}s?\b",
+            _past,
+        ),
+        (rf"\bpast\s+(?:couple\s+of\s+)?{_N}\s+{_U}s?\b", _past),
         (rf"\b(?:the\s+)?past(?P<n>)\s+{_U}\b", _past),
-        (rf"\b(?:a\s+)?{_N}(?:\s+of)?\s+{_U}s?\s+ago\b", _ago),
+        (rf"(?<!half )\b(?:a\s+)?{_N}(?:\s+of)?\s+{_U}s?\s+ago\b", _ago),
         (_one_of(list(_DAYS)), _offset),
-        (rf"\b(?:on\s+)?(?P<which>last|past|on|since|this)\s+(?P<w>{_WEEKDAY_NAMES})\b", _weekday),
-        (r"\b(?:on\s+|over\s+)?(?P<which>last|past|this|the)\s+weekend\b", _weekend),
+        (rf"\b(?:on\s+)?(?P<which>last|past|on|since)\s+(?P<w>{_WEEKDAY_NAMES})\b", _weekday),
+        (r"\b(?:on\s+|over\s+)?(?P<which>last|past|the)\s+weekend\b(?!\s+(?:before|of|after))", _weekend),
         (_one_of(list(_PERIODS)), _period),
     )
 ]

@@ -107,9 +107,11 @@ class Lexer:
         memo = self._memo
         for surface in surfaces:
             terms += memo.get(surface) or self.cached_terms(surface)
-        if not terms and surfaces:
-            return self.stop_terms(surfaces)
-        return terms
+        return self.with_stop_words(terms, surfaces)
+
+    def with_stop_words(self, terms: list[str], surfaces: list[str]) -> list[str]:
+        """The terms, or those of stop words too where there is no word among them: pictures alone say little of "who is it? 😊"."""
+        return terms if any(term[0].isalnum() or len(term) > 1 for term in terms) else self.stop_terms(surfaces)
 
     def cached_terms(self, surface: str) -> tuple[str, ...]:
         """Terms of one token, none for a stop word; computed once for the frequent ones."""

@@ -152,9 +152,7 @@ class SpacyAnalyzer:
 
     def _terms(self, text: str, tokens: list[tuple[str, int]], reading: _Reading) -> list[str]:
         terms = [term for _, found in self._token_terms(text, tokens, reading) for term in found]
-        if not terms and tokens:
-            return self._lexer.stop_terms([surface for surface, _ in tokens])
-        return terms
+        return self._lexer.with_stop_words(terms, [surface for surface, _ in tokens])
 
     def _token_terms(
         self, text: str, tokens: list[tuple[str, int]], reading: _Reading

@@ -42,7 +42,10 @@ _THOUSANDS: Final = re.compile(r",(?=[0-9]{3}(?![0-9]))")
 _CAMEL: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _CAMEL_INSIDE: Final = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Z][a-z]+[A-Z]")
 _PLURAL_ACRONYM: Final = re.compile(r"[A-Z]{2,}s")
-_DIGIT_GROUPS: Final = re.compile(r"(?<![\w.,/-])\(?[0-9]{1,5}\)?(?:[ .-]{1,2}\(?[0-9]{1,10}\)?){1,7}(?![\w/])")
+_DIGIT_GROUPS: Final = re.compile(r"(?<![\w.,/-])\(?[0-9]{1,5}\)?(?:[ .-]{1,2}\(?[0-9]{1,10}\)?)+(?![\w/])")
+_NO_NUMBER: Final = re.compile(r"^[0-9]+\.[0-9]+$|\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b")
+_MOST_GROUPS: Final = 8
+_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}")
 _NO_DIGIT: Final = re.compile(r"[^0-9]+")
 _SYMBOLS: Final = "\u231a-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001fbff"
 """Pictures: emoji, dingbats, game pieces; neither arrows nor what tables are drawn with nor skin tones."""
@@ -103,17 +106,23 @@ def is_ngram(surface: str) -> bool:
 
 
 def joined_numbers(text: str) -> list[str]:
-    """Numbers of at least seven digits in groups, as in "(555) 012-3456", without what parts the groups, in order.
+    """Numbers of 7 to 19 digits in groups, as in "(555) 012-3456", without what parts the groups, in order.
 
-    Whoever looks for a telephone number or an ISBN groups it in another way. One with a country code also without that.
+    Whoever looks for a telephone number or an ISBN groups it in another way. Which groups belong together is not known, so each row of
+    neighbours counts, but for rows of years or small numbers, longer rows, and addresses in a network.
     """
     found: dict[str, None] = {}
     for match in _DIGIT_GROUPS.finditer(text):
-        digits = _NO_DIGIT.sub("", match.group())
-        if 7 <= len(digits) <= 20:
-            found[digits] = None
-            if 11 <= len(digits) <= 13:
-                found[digits[-10:]] = None
+        run = match.group()
+        groups = [group for group in _NO_DIGIT.split(run) if group]
+        if len(groups) > _MOST_GROUPS or _NO_NUMBER.search(run) or all(_YEAR.fullmatch(group) for group in groups):
+            continue
+        for first in range(len(groups)):
+            for last in range(first + 2, len(groups) + 1):
+                digits = "".join(groups[first:last])
+                small = all(len(group) < 3 for group in groups[first:last])
+                if 7 <= len(digits) <= 19 and not (small and last - first < 5):
+                    found[digits] = None
     return list(found)
 
 

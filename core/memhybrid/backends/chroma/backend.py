@@ -83,7 +83,7 @@ class ChromaBackend:
         self.client = client
         self.collection = collection
         self._changes = changes
-        self._owned = owned
+        self.owned = owned
         self._batch: int | None = None
         self._with_lists: set[str] = set()
         self._failed = False
@@ -269,7 +269,7 @@ class ChromaBackend:
         """
         if self._changes is not None:
             self._changes.close()
-        if self._owned:
+        if self.owned:
             self.release()
 
     def release(self) -> None:
